@@ -1,0 +1,1 @@
+"""Headrace: the client of the streaming inference service."""

@@ -1,0 +1,1 @@
+"""The generated code of the contract, package headrace.v1."""

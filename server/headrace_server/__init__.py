@@ -1,0 +1,1 @@
+"""The Headrace server: a gRPC front and its engine process."""

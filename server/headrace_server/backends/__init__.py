@@ -1,0 +1,1 @@
+"""What the front submits tokens to."""

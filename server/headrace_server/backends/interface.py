@@ -1,0 +1,178 @@
+"""What the front submits to: the Backend protocol with its request and event types.
+
+Tokens only: text ends in `headrace_server.text`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the next token is chosen; every value is resolved and in range.
+
+    Args:
+        temperature: 0 takes the most likely token.
+        top_k: number of the most likely tokens to choose from; None leaves all.
+        top_p: probability mass to choose from, in (0, 1].
+        min_p: least probability relative to the most likely token, in [0, 1].
+        seed: signed 64-bit seed of the random choice.
+    """
+
+    temperature: float
+    top_k: int | None
+    top_p: float
+    min_p: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRequest:
+    """One sequence to generate.
+
+    Args:
+        request_id: the server's own id, unique for ever.
+        prompt_token_ids: at least one id, each below the vocabulary size.
+        sampling: how tokens are chosen.
+        max_output_tokens: at least 1; prompt and output fit the context.
+        min_output_tokens: before this many output tokens no id of
+            `stop_token_ids` can be chosen.
+        stop_token_ids: ids that end the sequence; the id itself is delivered as
+            the last token.
+    """
+
+    request_id: str
+    prompt_token_ids: Sequence[int]
+    sampling: SamplingParams
+    max_output_tokens: int
+    min_output_tokens: int
+    stop_token_ids: frozenset[int]
+
+
+class BackendFinish(Enum):
+    """Why a backend ended a sequence by itself."""
+
+    STOP_TOKEN = "stop_token"
+    MAX_OUTPUT_TOKENS = "max_output_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The first step with this sequence has begun; it no longer waits in the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """New tokens of a sequence, several when the reader was slow.
+
+    Args:
+        token_ids: the new ids in order, at least one.
+        finish: set on the last event of the stream.
+    """
+
+    token_ids: Sequence[int]
+    finish: BackendFinish | None
+
+
+class BackendState(Enum):
+    """What a backend can do now."""
+
+    LOADING = "loading"
+    READY = "ready"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class BackendStatus:
+    """The state of a backend with words for people.
+
+    Args:
+        state: whether requests are taken.
+        detail: one phrase, such as ``converting weights, 40 %``.
+    """
+
+    state: BackendState
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackendModel:
+    """What the front needs to know of the loaded model.
+
+    Args:
+        directory: holds tokenizer.json, tokenizer_config.json,
+            generation_config.json and, where the model has one,
+            chat_template.jinja.
+        context_length: largest number of tokens of prompt and output together.
+        vocabulary_size: number of token ids, the rows of the output head.
+    """
+
+    directory: Path
+    context_length: int
+    vocabulary_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackendLoad:
+    """A snapshot of what a backend holds, as of its last step.
+
+    Args:
+        num_running: sequences in the batch.
+        num_waiting: sequences that wait for their first step or were preempted.
+        num_free_blocks: KV blocks that no sequence holds.
+        num_total_blocks: KV blocks in all.
+        num_opened: requests ever accepted by `submit`.
+        num_closed: requests that reached their one terminal state.
+        num_steps: steps ever run by this engine process.
+        num_computed_tokens: tokens ever run through the model by this engine process.
+    """
+
+    num_running: int
+    num_waiting: int
+    num_free_blocks: int
+    num_total_blocks: int
+    num_opened: int
+    num_closed: int
+    num_steps: int
+    num_computed_tokens: int
+
+
+class Backend(Protocol):
+    """A source of tokens. All methods belong to the event loop's thread."""
+
+    @property
+    def model(self) -> BackendModel | None:
+        """The loaded model; None until it was ready for the first time."""
+
+    @property
+    def status(self) -> BackendStatus:
+        """The state now."""
+
+    async def wait_for_status_change(self, seen: BackendStatus) -> BackendStatus:
+        """Wait until the status differs from `seen` and return it."""
+
+    @property
+    def load(self) -> BackendLoad:
+        """The snapshot of the last step."""
+
+    def submit(
+        self, request: BackendRequest
+    ) -> AbstractAsyncContextManager[AsyncIterator[Started | Tokens]]:
+        """Open a stream of events for one sequence.
+
+        Entering decides at once and raises `OverloadedError` or
+        `EngineUnavailableError`. The iterator yields `Started` once, then `Tokens`
+        until one has a finish; tokens that arrive while nobody reads are merged.
+        It raises `EngineUnavailableError` when the engine dies and
+        `RequestFailedError` when it fails on this sequence alone. Leaving the
+        context in any other state than finished cancels the sequence; leaving
+        never waits.
+        """

@@ -1,0 +1,1 @@
+"""The own engine, in a process of its own."""

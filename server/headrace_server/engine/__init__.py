@@ -1,0 +1,1 @@
+"""The engine process: schedule, run, commit. No asyncio, no gRPC, no torch."""

@@ -1,0 +1,107 @@
+"""The messages between the front and the engine process: msgpack maps, tagged by type.
+
+Every message from the engine carries its epoch, the number of its incarnation,
+so that results of a dead engine can be told apart. Sequence ids are minted by the
+front, count up from 0 and are never used twice.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class AddSequence(msgspec.Struct, frozen=True, tag="add"):
+    """Queue a sequence. `top_k` None leaves all tokens."""
+
+    sequence_id: int
+    prompt_token_ids: list[int]
+    temperature: float
+    top_k: int | None
+    top_p: float
+    min_p: float
+    seed: int
+    max_output_tokens: int
+    min_output_tokens: int
+    stop_token_ids: list[int]
+
+
+class AbortSequence(msgspec.Struct, frozen=True, tag="abort"):
+    """Stop a sequence. It is acknowledged by a `SequenceOutput` with a finish;
+    an id that is not live is ignored.
+    """
+
+    sequence_id: int
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """Leave the loop and exit with status 0."""
+
+
+FrontMessage = AddSequence | AbortSequence | Stop
+
+EngineFinish = Literal["stop_token", "max_output_tokens", "aborted", "failed"]
+
+
+class SequenceOutput(msgspec.Struct, frozen=True, array_like=True):
+    """What one step made of one sequence.
+
+    Args:
+        sequence_id: which.
+        token_ids: the new ids; empty with `started` alone, `aborted` and `failed`.
+        started: the first step with the sequence has begun.
+        finish: the terminal state, sent exactly once per sequence.
+    """
+
+    sequence_id: int
+    token_ids: list[int]
+    started: bool = False
+    finish: EngineFinish | None = None
+
+
+class Stats(msgspec.Struct, frozen=True, array_like=True):
+    """Counters after a step; see `BackendLoad`."""
+
+    num_steps: int
+    num_computed_tokens: int
+    num_running: int
+    num_waiting: int
+    num_free_blocks: int
+    num_total_blocks: int
+
+
+class Loading(msgspec.Struct, frozen=True, tag="loading"):
+    """Progress before `Ready`. `fraction` is from 0 to 1 where it is known."""
+
+    epoch: int
+    phase: str
+    fraction: float | None = None
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The model is loaded; see `BackendModel`."""
+
+    epoch: int
+    directory: str
+    context_length: int
+    vocabulary_size: int
+    stats: Stats
+
+
+class LoadFailed(msgspec.Struct, frozen=True, tag="load_failed"):
+    """The model cannot be served: one sentence that says what to do. The process exits."""
+
+    epoch: int
+    message: str
+
+
+class StepResult(msgspec.Struct, frozen=True, tag="step"):
+    """One step, or, with no outputs, the heartbeat of an idle engine."""
+
+    epoch: int
+    outputs: list[SequenceOutput]
+    stats: Stats
+
+
+EngineMessage = Loading | Ready | LoadFailed | StepResult

@@ -1,0 +1,97 @@
+"""What the engine asks of a model: the ModelRunner protocol and the batch it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """The part of one sequence that a step computes.
+
+    Args:
+        sequence_id: names the row's sequence in faults and logs.
+        token_ids: the ids to compute in this step, at least one; they stand at
+            positions `start` … `start + len(token_ids) - 1`.
+        start: number of tokens whose keys and values are in the cache already.
+        block_ids: the KV blocks of the sequence in order, enough for
+            `start + len(token_ids)` tokens; a block may belong to several rows.
+        sampling: how to choose the next token; None when the prompt is not
+            complete after this step, so that nothing is to be chosen.
+    """
+
+    sequence_id: int
+    token_ids: Sequence[int]
+    start: int
+    block_ids: Sequence[int]
+    sampling: RowSampling | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowSampling:
+    """How the token at `position` is chosen.
+
+    The choice depends on the logits, on these values and on nothing else, so that
+    an answer with a seed does not depend on the batch and can be resumed.
+
+    Args:
+        position: index of the chosen token in its sequence, prompt included.
+        banned_token_ids: ids that may not be chosen at this position.
+    """
+
+    position: int
+    temperature: float
+    top_k: int | None
+    top_p: float
+    min_p: float
+    seed: int
+    banned_token_ids: Sequence[int]
+
+
+class RowFault(Enum):
+    """Why a row could not be continued; its neighbours are untouched."""
+
+    NOT_A_NUMBER = "not_a_number"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDescription:
+    """The facts of a loaded model; see `BackendModel` for their meaning."""
+
+    directory: str
+    context_length: int
+    vocabulary_size: int
+    num_blocks: int
+    block_size: int
+
+
+class ModelLoadError(Exception):
+    """The model cannot be served; the message is one sentence that says what to do."""
+
+
+class ReportProgress(Protocol):
+    """Told of the phases of loading, such as ``("converting weights", 0.4)``."""
+
+    def __call__(self, phase: str, fraction: float | None = None) -> None:
+        """Take note; `fraction` is from 0 to 1 where it is known."""
+
+
+class ModelRunner(Protocol):
+    """A loaded model with its KV memory. Used by one thread."""
+
+    @property
+    def description(self) -> ModelDescription:
+        """The facts of the model."""
+
+    def forward(self, batch: Sequence[BatchRow]) -> list[int | RowFault | None]:
+        """Compute a step and choose a token for each row that has a `sampling`.
+
+        Returns:
+            One entry per row of `batch`: the chosen id, None for a row without
+            `sampling`, or the fault that ends this row alone.
+        """

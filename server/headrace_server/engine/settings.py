@@ -1,0 +1,59 @@
+"""What an engine process is told when it starts; one frame, so all of it is plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class SimulatedSettings(msgspec.Struct, frozen=True):
+    """The behaviour of the simulated model.
+
+    Args:
+        step_seconds: how long a step takes.
+        load_seconds: how long loading takes.
+        context_length: largest number of tokens of prompt and output together.
+        faults: whether the fault tokens of the simulated tokenizer act, see
+            `engine.simulated_runner`.
+    """
+
+    step_seconds: float = 0.0
+    load_seconds: float = 0.0
+    context_length: int = 8192
+    faults: bool = False
+
+
+class EngineSettings(msgspec.Struct, frozen=True):
+    """The settings of one engine.
+
+    Args:
+        runner: which model runner to load.
+        model: a model directory, a GGUF file, a Hub id, or ``default`` for the
+            embedded model.
+        device: a torch device, such as ``cpu`` or ``cuda``.
+        dtype: ``auto`` (fp16 weights with fp32 activations on a CPU, bf16 on a
+            GPU), ``float32``, ``bfloat16`` or ``float16``.
+        num_threads: threads of the model; None takes the machine's cores.
+        max_context_length: caps the context length of the model; None keeps it.
+        max_num_sequences: most sequences in one step.
+        max_num_batched_tokens: token budget of one step.
+        max_prefill_chunk: most prompt tokens of one sequence in a step in which
+            other sequences decode, so that they are not held up.
+        kv_cache_bytes: size of the KV memory; None takes a share of what is free.
+        block_size: tokens in a KV block.
+        simulated: used by the simulated runner only.
+    """
+
+    runner: Literal["torch", "simulated"] = "torch"
+    model: str = "default"
+    device: str = "cpu"
+    dtype: str = "auto"
+    num_threads: int | None = None
+    max_context_length: int | None = None
+    max_num_sequences: int = 64
+    max_num_batched_tokens: int = 2048
+    max_prefill_chunk: int = 256
+    kv_cache_bytes: int | None = None
+    block_size: int = 16
+    simulated: SimulatedSettings = SimulatedSettings()

@@ -1,0 +1,1 @@
+"""gRPC and protobuf: services, validation and the table of errors."""

@@ -1,0 +1,1 @@
+"""Text to tokens and back; knows neither gRPC nor torch."""
