@@ -1,0 +1,50 @@
+# `make serve` serves the default model; `make test` runs the tests; `make check` is what CI runs.
+BIN := .venv/bin
+STUBS := clients/python
+
+.DEFAULT_GOAL := help
+.PHONY: help serve setup test check format lint types imports contract protos clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: ## Serve the default model: HTTP on 1919, gRPC on 1920 (ARGS="--model …" for another)
+	@bin/setup
+	@exec $(BIN)/headrace serve $(ARGS)
+
+setup: ## Make the environment for development
+	@bin/setup dev
+
+test: setup ## Run the tests (ARGS="tests/server -k name" for some)
+	@$(BIN)/pytest $(ARGS)
+
+check: lint types imports contract test ## Run everything that CI runs
+
+format: setup ## Format Python and protobuf
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet . && $(BIN)/buf format -w
+
+lint: setup ## Lint and check the format
+	@echo "==> ruff" && $(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: setup ## Check the types
+	@echo "==> mypy" && $(BIN)/mypy
+
+imports: setup ## Check who imports whom
+	@echo "==> import-linter" && $(BIN)/lint-imports
+
+contract: setup ## Lint the contract, compare it with the released one, and require fresh stubs
+	@echo "==> buf" && $(BIN)/buf lint && $(BIN)/buf format --diff --exit-code
+	@$(BIN)/buf breaking --against protos/released.binpb
+	@echo "==> stubs" && $(MAKE) --no-print-directory protos
+	@test -z "$$(git status --porcelain $(STUBS)/headrace/v1)" || { \
+	  git status --short $(STUBS)/headrace/v1; \
+	  echo "error: the committed stubs differ from protos/; run 'make protos' and commit" >&2; exit 1; }
+
+protos: setup ## Generate the Python stubs from protos/
+	@$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=$(STUBS) --mypy_out=quiet:$(STUBS) \
+	  protos/headrace/v1/*.proto
+	@$(BIN)/python -m grpc_tools.protoc -Iprotos --grpc_python_out=$(STUBS) --mypy_grpc_out=quiet:$(STUBS) \
+	  protos/headrace/v1/*_service.proto
+
+clean: ## Remove the environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis
