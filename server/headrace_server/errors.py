@@ -74,6 +74,10 @@ class QueueTimeoutError(RequestError):
     """max_queue_duration passed before the first step."""
 
 
+class DeadlineExceededError(RequestError):
+    """The deadline of the call had passed when it arrived."""
+
+
 class ClientStalledError(RequestError):
     """The caller stopped reading its answer."""
 

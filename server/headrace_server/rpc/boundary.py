@@ -1,0 +1,217 @@
+"""The boundary of the RPCs: every call gets an id, one status and one line in the access log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc import aio
+
+from headrace_server.errors import (
+    DeadlineExceededError,
+    EngineUnavailableError,
+    InvalidFieldError,
+    RequestError,
+    RequestFailedError,
+)
+from headrace_server.rpc.calls import DEADLINE_TOLERANCE_SECONDS, Call, Calls
+from headrace_server.rpc.errors import RpcStatus, internal_error, to_status
+from headrace_server.telemetry import log_event
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+
+_log = logging.getLogger(__name__)
+
+Context: TypeAlias = "aio.ServicerContext[Any, Any]"
+Handler: TypeAlias = "Callable[[Call, Any], Awaitable[Message | None]]"
+
+# An engine that was interrupted is back, or known to be gone, by then.
+_INTERRUPTED_RETRY_SECONDS = 1.0
+
+
+class Boundary:
+    """Registers the handlers of services, each behind the same boundary.
+
+    Args:
+        calls: the gate and the register of the calls that a drain waits for.
+        stall_seconds: the longest time that one write may take.
+    """
+
+    def __init__(self, calls: Calls, stall_seconds: float) -> None:
+        self._calls = calls
+        self._stall_seconds = stall_seconds
+
+    def register(
+        self,
+        server: aio.Server,
+        service: ServiceDescriptor,
+        handlers: Mapping[str, Handler],
+        *,
+        name: str | None = None,
+        is_probe: bool = False,
+    ) -> None:
+        """Serve every RPC of a service.
+
+        Args:
+            server: not started yet.
+            service: an RPC of it without a handler is an error.
+            handlers: by name of the RPC. That of an RPC with one response returns it,
+                that of a stream writes them to the call; that of a stream of
+                requests is given an iterator of them.
+            name: the full name under which it is served, if not its own.
+            is_probe: the calls stay out of the way: a drain neither refuses them nor
+                waits for them, and the log tells of them at level DEBUG.
+        """
+        methods = {
+            method.name: self._method_handler(method, handlers[method.name], is_probe)
+            for method in service.methods
+        }
+        server.add_registered_method_handlers(name or service.full_name, methods)
+
+    def _method_handler(
+        self,
+        method: MethodDescriptor,
+        handler: Handler,
+        is_probe: bool,
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        name = f"{method.containing_service.name}/{method.name}"
+        parse = _parser(method)
+
+        # Requests arrive as bytes: what grpc.aio does with a message that it cannot parse
+        # is to send the text of the exception.
+        async def respond(raw: bytes, context: Context) -> Message | None:
+            call = Call(context, name, self._stall_seconds)
+            return await self._answer(call, context, is_probe, lambda: handler(call, parse(raw)))
+
+        async def converse(raws: AsyncIterator[bytes], context: Context) -> None:
+            call = Call(context, name, self._stall_seconds)
+            requests = (parse(raw) async for raw in raws)
+            await self._answer(call, context, is_probe, lambda: handler(call, requests))
+
+        serialize = GetMessageClass(method.output_type).SerializeToString
+        match method.client_streaming, method.server_streaming:
+            case False, False:
+                return grpc.unary_unary_rpc_method_handler(respond, None, serialize)
+            case False, True:
+                return grpc.unary_stream_rpc_method_handler(respond, None, serialize)
+            case True, True:
+                return grpc.stream_stream_rpc_method_handler(converse, None, serialize)
+            case _:
+                raise NotImplementedError(f"{name} streams requests to one response")
+
+    async def _answer(
+        self,
+        call: Call,
+        context: Context,
+        is_probe: bool,
+        work: Callable[[], Awaitable[Message | None]],
+    ) -> Message | None:
+        level = logging.DEBUG if is_probe else logging.INFO
+        try:
+            async with nullcontext() if is_probe else self._calls.enter(call):
+                response = await _work_in_time(call, work)
+        except asyncio.CancelledError:
+            if _client_left():
+                # Re-raised: a handler that returns instead leaks memory inside grpc.aio.
+                _log_call(level, call, _code_of_leaving(call))
+                raise
+            # Without a status of ours grpc.aio would send none, and the client would hang.
+            status = to_status(
+                EngineUnavailableError(
+                    "The request was interrupted; send it again.", _INTERRUPTED_RETRY_SECONDS
+                )
+            )
+        except aio.BaseError:
+            # The connection broke under a write; the cancellation is on its way.
+            _log_call(level, call, _code_of_leaving(call))
+            raise
+        except RequestError as error:
+            status = _to_status(call, error)
+        except Exception:  # noqa: BLE001  # the catch-all: its text must not leave the server
+            _log.exception("unexpected error", extra={"fields": {"id": call.id}})
+            status = to_status(internal_error(call.id))
+        else:
+            _log_call(level, call, "OK")
+            return response
+        _log_call(level, call, status.code.name, status)
+        trailers = (*status.trailers, call.id_header())
+        return await context.abort(status.code, status.message, trailers)  # it always raises
+
+
+async def _work_in_time(
+    call: Call, work: Callable[[], Awaitable[Message | None]]
+) -> Message | None:
+    if call.is_past_deadline():
+        raise DeadlineExceededError("The deadline had passed when the request arrived.")
+    response = await work()
+    if response is not None:
+        await call.accept()
+    return response
+
+
+def _parser(method: MethodDescriptor) -> Callable[[bytes], Message]:
+    message_class = GetMessageClass(method.input_type)
+
+    def parse(raw: bytes) -> Message:
+        try:
+            return message_class.FromString(raw)
+        except DecodeError:
+            raise InvalidFieldError(
+                "", f"The message is not a valid {method.input_type.full_name} in protobuf."
+            ) from None
+
+    return parse
+
+
+def _client_left() -> bool:
+    """Tell a cancellation by gRPC from one that came out of something awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _code_of_leaving(call: Call) -> str:
+    is_late = call.is_past_deadline(DEADLINE_TOLERANCE_SECONDS)
+    return "DEADLINE_EXCEEDED" if is_late else "CANCELLED"
+
+
+def _to_status(call: Call, error: RequestError) -> RpcStatus:
+    if isinstance(error, RequestFailedError):
+        log_event(_log, logging.ERROR, "request failed", id=call.id, cause=error.message)
+        error = internal_error(call.id)
+    return to_status(error)
+
+
+def _log_call(level: int, call: Call, code: str, status: RpcStatus | None = None) -> None:
+    """Write the line of the access log. It never holds text of a prompt or an answer."""
+    timing = call.timing
+    log_event(
+        _log,
+        level,
+        "call",
+        id=call.id,
+        method=call.method,
+        code=code,
+        reason=status.reason if status else None,
+        message=status.message if status else None,
+        stage=None if code == "OK" else call.stage.value,
+        client_id=call.client_id,
+        label=call.label,
+        peer=call.peer,
+        prompt_tokens=call.prompt_token_count,
+        output_tokens=call.output_token_count,
+        queue_ms=_milliseconds(timing.queue_seconds if timing else None),
+        first_token_ms=_milliseconds(call.first_token_seconds),
+        total_ms=_milliseconds(call.age_seconds),
+    )
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 1)
