@@ -1,0 +1,204 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from grpc import aio
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from headrace import channel, requests, responses
+from headrace.streams import AsyncGenerationStream, raising_own_async_errors
+from headrace.v1.inference_service_pb2_grpc import InferenceServiceStub
+from headrace.v1.model_service_pb2 import GetModelRequest, ListModelsRequest
+from headrace.v1.model_service_pb2_grpc import ModelServiceStub
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Unpack
+
+    from headrace.options import GenerateOptions, PromptOptions, StreamOptions
+    from headrace.results import Generation, Model, Tokenization
+    from headrace.v1.inference_service_pb2 import GenerateRequest
+    from headrace.v1.inference_service_pb2_grpc import InferenceServiceAsyncStub
+    from headrace.v1.model_service_pb2_grpc import ModelServiceAsyncStub
+
+
+class AsyncClient:
+    """A connection to a server for the tasks of one event loop.
+
+        async with headrace.AsyncClient() as client:
+            print((await client.generate("Once upon a time")).text)
+
+    It may be made anywhere; it connects, and belongs to the event loop, from its first
+    call on.
+
+    Calls that the server refused without effect are made again, after the time that
+    it asks for: until an answer begins, never after.
+
+    Args:
+        target: ``host:port``, or ``host`` with port 1920, of the gRPC server.
+        max_attempts: the number of times that a call is made at most, 1 to 5.
+
+    Raises:
+        ValueError: `target` is not an address or `max_attempts` is out of range.
+    """
+
+    def __init__(
+        self,
+        target: str = channel.DEFAULT_TARGET,
+        *,
+        max_attempts: int = channel.DEFAULT_MAX_ATTEMPTS,
+    ) -> None:
+        self._address = channel.parse_target(target)
+        self._options = channel.channel_options(self._address, max_attempts)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancel what is running and close the connection."""
+        if "_channel" in vars(self):
+            await self._channel.close()
+
+    async def generate(
+        self, prompt: str | None = None, **options: Unpack[GenerateOptions]
+    ) -> Generation:
+        """Continue a prompt, or answer `messages`, and return the whole answer.
+
+        Args:
+            prompt: the prompt as text, given to the tokenizer as it is.
+            options: see `GenerateOptions`.
+
+        Raises:
+            HeadraceError: one of its subclasses tells what to do.
+            TypeError: an option is unknown or of the wrong type, or there is not
+                exactly one of prompt, messages and token_ids.
+        """
+        request = requests.generate_request(prompt, options)
+        stream = self._stream(request, options.get("timeout"))
+        async for _ in stream:
+            pass
+        return stream.generation
+
+    def stream(
+        self, prompt: str | None = None, **options: Unpack[StreamOptions]
+    ) -> AsyncGenerationStream:
+        """Continue a prompt, or answer `messages`, and read the answer as it is made.
+
+        The call is made when the stream is entered or iterated.
+
+        Args:
+            prompt: the prompt as text, given to the tokenizer as it is.
+            options: see `StreamOptions`.
+
+        Raises:
+            TypeError: as for `generate`; the errors of the call are raised by the
+                stream.
+        """
+        return self._stream(requests.stream_request(prompt, options), options.get("timeout"))
+
+    async def tokenize(
+        self, prompt: str | None = None, **options: Unpack[PromptOptions]
+    ) -> Tokenization:
+        """Turn a prompt, or `messages`, into tokens.
+
+        Raises:
+            HeadraceError: one of its subclasses tells what to do.
+        """
+        request = requests.tokenize_request(prompt, options)
+        with raising_own_async_errors(self._address):
+            response = await self._inference.Tokenize(request, timeout=options.get("timeout"))
+        return responses.tokenization(request, response)
+
+    async def detokenize(
+        self,
+        token_ids: Sequence[int],
+        *,
+        include_special_tokens: bool = False,
+        model: str | None = None,
+        timeout: float | None = None,
+    ) -> str:
+        """Turn token ids into text.
+
+        Args:
+            token_ids: the token ids in order.
+            include_special_tokens: whether control tokens appear in the text.
+            model: the name of the model or an alias; None for the served one.
+            timeout: the longest time for the call in seconds; None has no limit.
+
+        Raises:
+            HeadraceError: one of its subclasses tells what to do.
+        """
+        request = requests.detokenize_request(token_ids, include_special_tokens, model)
+        with raising_own_async_errors(self._address):
+            response = await self._inference.Detokenize(request, timeout=timeout)
+        return response.text
+
+    async def list_models(self, *, timeout: float | None = None) -> list[Model]:
+        """List the served models. `timeout` is in seconds, for each page of 100.
+
+        Raises:
+            HeadraceError: one of its subclasses tells what to do.
+        """
+        request, models = ListModelsRequest(), []
+        while True:
+            with raising_own_async_errors(self._address):
+                response = await self._models.ListModels(request, timeout=timeout)
+            models += [responses.model(message) for message in response.models]
+            if not response.next_page_token:
+                return models
+            request.page_token = response.next_page_token
+
+    async def get_model(self, name: str | None = None, *, timeout: float | None = None) -> Model:
+        """Get a model by its name or an alias; None gets the served one.
+
+        Raises:
+            ModelNotFoundError: there is none of that name.
+            UnavailableError: it is being loaded; the message tells how far.
+            HeadraceError: another subclass tells what to do.
+        """
+        request = GetModelRequest(name=name or "")
+        with raising_own_async_errors(self._address):
+            response = await self._models.GetModel(request, timeout=timeout)
+        return responses.model(response.model)
+
+    async def check_health(self, *, timeout: float | None = 5.0) -> bool:
+        """Tell whether the server takes requests. `timeout` is in seconds.
+
+        Raises:
+            UnavailableError: the server cannot be reached.
+            DeadlineExceededError: it did not answer within the timeout.
+        """
+        request = HealthCheckRequest(service=channel.HEALTH_SERVICE)
+        with raising_own_async_errors(self._address):
+            response = await HealthStub(self._channel).Check(request, timeout=timeout)
+        return bool(response.status == HealthCheckResponse.SERVING)
+
+    @cached_property
+    def _channel(self) -> aio.Channel:
+        return aio.insecure_channel(self._address, options=self._options)
+
+    @cached_property
+    def _inference(self) -> InferenceServiceAsyncStub:
+        return InferenceServiceStub(self._channel)
+
+    @cached_property
+    def _models(self) -> ModelServiceAsyncStub:
+        return ModelServiceStub(self._channel)
+
+    def _stream(self, request: GenerateRequest, timeout: float | None) -> AsyncGenerationStream:
+        return AsyncGenerationStream(
+            lambda: self._inference.Generate(request, timeout=timeout), self._address
+        )

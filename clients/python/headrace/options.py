@@ -1,0 +1,112 @@
+"""What a caller may ask for: the keyword arguments of the client's methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NotRequired
+
+
+class ChatMessage(TypedDict):
+    """One turn of a conversation, such as ``{"role": "user", "content": "Hi"}``.
+
+    Args:
+        role: who speaks.
+        content: the words of the turn.
+        name: the name of the speaker, for templates that show one.
+    """
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+    name: NotRequired[str]
+
+
+class PromptOptions(TypedDict, total=False):
+    """A prompt that is not given as text, and the model that reads it.
+
+    An option that is left out or None takes the server's default.
+
+    Args:
+        messages: the prompt as a conversation, rendered with the model's chat
+            template.
+        token_ids: the prompt as token ids.
+        add_generation_prompt: whether the rendered conversation ends with the
+            opening of an answer. Default: True, or False with
+            `continue_final_message`.
+        continue_final_message: whether the model continues the last message
+            instead of answering it. Default: False.
+        model: the name of the model or an alias. Default: the served model.
+        timeout: the longest time for the call, in seconds; past it the work is
+            stopped and `DeadlineExceededError` raised. Default: no limit.
+    """
+
+    messages: Sequence[ChatMessage] | None
+    token_ids: Sequence[int] | None
+    add_generation_prompt: bool | None
+    continue_final_message: bool | None
+    model: str | None
+    timeout: float | None
+
+
+class GenerateOptions(PromptOptions, total=False):
+    """The wishes for an answer.
+
+    Where no default is given below, the model's own holds; `get_model` tells it.
+
+    Args:
+        temperature: the randomness, from 0 to 2. 0 takes the most likely token.
+        top_p: the probability mass to choose from, above 0 and up to 1.
+        top_k: the number of the most likely tokens to choose from; 0 leaves all.
+        min_p: the least probability relative to the most likely token, 0 to 1.
+        seed: the same seed, prompt and options give the same answer. Default: a
+            fresh one for each call.
+        max_output_tokens: the largest number of tokens. Default: the room that the
+            prompt leaves.
+        min_output_tokens: the number of tokens before which nothing ends the answer.
+            Default: 0.
+        stop: one text or several that end the answer.
+        stop_token_ids: token ids that end the answer, beside the model's own.
+        ignore_end_of_text: whether the model runs on past its end. Default: False.
+        include_stop: whether the stop that matched stays in the text. Default: False.
+        max_queue_seconds: the longest wait for the engine; past it
+            `QueueTimeoutError` is raised. Default: no limit.
+        max_seconds: the longest time for the answer; past it the answer ends where
+            it is, with `FinishReason.TIME_LIMIT`. Default: no limit.
+        output_text: whether the answer carries text. Default: True.
+        output_token_ids: whether the answer carries token ids. Default: True.
+        request_id: a label for the server's log, at most 128 printable ASCII
+            characters; only one request with it is answered at a time.
+    """
+
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    min_p: float | None
+    seed: int | None
+    max_output_tokens: int | None
+    min_output_tokens: int | None
+    stop: str | Sequence[str] | None
+    stop_token_ids: Sequence[int] | None
+    ignore_end_of_text: bool | None
+    include_stop: bool | None
+    max_queue_seconds: float | None
+    max_seconds: float | None
+    output_text: bool | None
+    output_token_ids: bool | None
+    request_id: str | None
+
+
+class StreamOptions(GenerateOptions, total=False):
+    """The wishes for an answer and for the pieces it comes in.
+
+    Args:
+        chunk_min_tokens: the number of tokens to collect for a piece, 1 to 1024: more
+            of them cost less. Default: 1.
+        chunk_max_delay_seconds: the longest wait for that number, 0 to 60. Default:
+            no limit.
+    """
+
+    chunk_min_tokens: int | None
+    chunk_max_delay_seconds: float | None

@@ -1,0 +1,184 @@
+"""Options of the client → requests of the contract; pure, and shared by both clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.duration_pb2 import Duration
+from grpc import StatusCode
+
+from headrace.errors import InvalidRequestError
+from headrace.options import GenerateOptions, PromptOptions, StreamOptions
+from headrace.v1.inference_service_pb2 import DetokenizeRequest, GenerateRequest, TokenizeRequest
+from headrace.v1.prompt_pb2 import ChatMessage, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from google.protobuf.message import Message
+
+_FIELD_OF_OPTION = {
+    "model": "model",
+    "temperature": "sampling.temperature",
+    "top_p": "sampling.top_p",
+    "top_k": "sampling.top_k",
+    "min_p": "sampling.min_p",
+    "seed": "sampling.seed",
+    "max_output_tokens": "stopping.max_output_tokens",
+    "min_output_tokens": "stopping.min_output_tokens",
+    "stop": "stopping.stop_sequences",
+    "stop_token_ids": "stopping.stop_token_ids",
+    "ignore_end_of_text": "stopping.ignore_end_of_text",
+    "include_stop": "stopping.include_stop_in_output",
+    "max_queue_seconds": "max_queue_duration",
+    "max_seconds": "max_duration",
+    "output_text": "output.text",
+    "output_token_ids": "output.token_ids",
+    "chunk_min_tokens": "output.chunking.min_tokens",
+    "chunk_max_delay_seconds": "output.chunking.max_delay",
+    "request_id": "request_id",
+}
+_CHAT_OPTIONS = ("add_generation_prompt", "continue_final_message")
+_OPTION_OF_FIELD = {
+    "text": "prompt",
+    "token_ids.ids": "token_ids",
+    "chat.messages": "messages",
+    **{f"chat.{option}": option for option in _CHAT_OPTIONS},
+    **{field: option for option, field in _FIELD_OF_OPTION.items()},
+}
+
+
+def generate_request(prompt: str | None, options: GenerateOptions) -> GenerateRequest:
+    """Build the request for a whole answer in one response; raises as `stream_request`."""
+    request = _generate_request(prompt, _given(options, GenerateOptions))
+    request.output.chunking.whole = True
+    return request
+
+
+def stream_request(prompt: str | None, options: StreamOptions) -> GenerateRequest:
+    """Build the request for an answer in pieces.
+
+    Raises:
+        TypeError: an option is unknown or of the wrong type, or there is not exactly
+            one prompt.
+        InvalidRequestError: a value cannot be put on the wire. All other limits are
+            the server's.
+    """
+    return _generate_request(prompt, _given(options, StreamOptions))
+
+
+def tokenize_request(prompt: str | None, options: PromptOptions) -> TokenizeRequest:
+    """Build the request; raises as `stream_request`."""
+    values = _given(options, PromptOptions)
+    request = TokenizeRequest()
+    _set_prompt(request, prompt, values)
+    _set(request, "model", "model", values.get("model"))
+    return request
+
+
+def detokenize_request(
+    token_ids: Iterable[int], include_special_tokens: bool, model: str | None
+) -> DetokenizeRequest:
+    """Build the request; raises as `stream_request`."""
+    request = DetokenizeRequest(include_special_tokens=include_special_tokens)
+    _set(request, "model", "model", model)
+    _set(request, "token_ids", "token_ids", token_ids)
+    return request
+
+
+def option_of_field(field: str) -> str:
+    """Return the option that a caller of this client knows the field by, such as
+    ``stop[2]`` for ``stopping.stop_sequences[2]``; an unknown field as it is.
+    """
+    path, bracket, rest = field.partition("[")
+    return _OPTION_OF_FIELD.get(path, path) + bracket + rest
+
+
+def _given(options: PromptOptions, known: type) -> dict[str, Any]:
+    """Return the options that have a value.
+
+    `TypedDict` is checked by type checkers only, so unknown names are refused here.
+    """
+    values = {name: value for name, value in options.items() if value is not None}
+    unknown = options.keys() - known.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown option {min(unknown)!r}")
+    return values
+
+
+def _generate_request(prompt: str | None, values: dict[str, Any]) -> GenerateRequest:
+    request = GenerateRequest()
+    _set_prompt(request, prompt, values)
+    if isinstance(values.get("stop"), str):
+        values["stop"] = [values["stop"]]
+    values.setdefault("output_token_ids", True)
+    for option, field in _FIELD_OF_OPTION.items():
+        _set(request, option, field, values.get(option))
+    return request
+
+
+def _set_prompt(
+    request: GenerateRequest | TokenizeRequest, prompt: str | None, values: Mapping[str, Any]
+) -> None:
+    messages, token_ids = values.get("messages"), values.get("token_ids")
+    if (prompt is not None) + (messages is not None) + (token_ids is not None) != 1:
+        raise TypeError("give exactly one of prompt, messages and token_ids")
+    if messages is None and any(option in values for option in _CHAT_OPTIONS):
+        raise TypeError(f"{' and '.join(_CHAT_OPTIONS)} go with messages")
+    _set(request, "prompt", "text", prompt)
+    _set(request, "token_ids", "token_ids.ids", token_ids)
+    if token_ids is not None:
+        request.token_ids.SetInParent()
+    if messages is not None:
+        request.chat.SetInParent()
+        for index, message in enumerate(messages):
+            _add_message(request.chat.messages.add(), index, message)
+        for option in _CHAT_OPTIONS:
+            _set(request, option, f"chat.{option}", values.get(option))
+
+
+def _add_message(target: ChatMessage, index: int, message: Mapping[str, Any]) -> None:
+    option = f"messages[{index}]"
+    unknown = message.keys() - {"role", "content", "name"}
+    if unknown:
+        raise TypeError(f"{option} has an unknown key {min(unknown)!r}")
+    role = message.get("role")
+    try:
+        target.role = Role.Value(f"ROLE_{str(role).upper()}")
+    except ValueError:
+        raise InvalidRequestError(
+            f"{option}.role must be system, user or assistant, not {role!r}.",
+            code=StatusCode.INVALID_ARGUMENT,
+            field=f"{option}.role",
+        ) from None
+    _set(target, f"{option}.content", "content", message.get("content"))
+    _set(target, f"{option}.name", "name", message.get("name"))
+
+
+def _set(message: Message, option: str, field: str, value: Any) -> None:
+    """Set the field at a dotted path; a value of None leaves it unset."""
+    if value is None:
+        return
+    *parents, name = field.split(".")
+    for parent in parents:
+        message = getattr(message, parent)
+    try:
+        current = getattr(message, name)
+        if isinstance(current, Duration):
+            current.FromNanoseconds(round(value * 1e9))
+        elif isinstance(current, str | bool | int | float):
+            setattr(message, name, value)
+        else:
+            current.extend(value)
+    except TypeError:
+        raise TypeError(f"{option} cannot be {type(value).__name__}") from None
+    except UnicodeEncodeError:
+        raise _unsendable(option, "holds a lone surrogate, which is not a character") from None
+    except (ValueError, OverflowError):
+        raise _unsendable(option, "is out of range") from None
+
+
+def _unsendable(option: str, problem: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"{option} {problem}.", code=StatusCode.INVALID_ARGUMENT, field=option
+    )

@@ -1,0 +1,266 @@
+"""The answer that is being made, for each of the two clients."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Protocol, Self
+
+from grpc import StatusCode
+
+from headrace.errors import CallCancelledError
+from headrace.responses import Transcript
+from headrace.status import raising_own_errors, request_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from headrace.results import Delta, Generation
+    from headrace.status import Metadata
+    from headrace.v1.inference_service_pb2 import GenerateResponse
+
+_READ_TWICE = "a stream can be read once: make another call"
+
+
+class ResponseCall(Protocol):
+    """A blocking call of gRPC."""
+
+    def initial_metadata(self) -> Metadata:
+        """Wait for the response headers; empty when the call failed before them."""
+
+    def __iter__(self) -> Iterator[GenerateResponse]: ...
+
+    def cancel(self) -> bool:
+        """Cancel the call; False when it had ended."""
+
+
+class AsyncResponseCall(Protocol):
+    """A call of grpc.aio."""
+
+    async def initial_metadata(self) -> Metadata:
+        """Wait for the response headers; empty when the call failed before them."""
+
+    def __aiter__(self) -> AsyncIterator[GenerateResponse]: ...
+
+    def cancel(self) -> bool:
+        """Cancel the call; False when it had ended."""
+
+
+class GenerationStream:
+    """An answer that is being made. It can be read once.
+
+        with client.stream("Once upon a time") as stream:
+            for delta in stream:
+                print(delta.text, end="", flush=True)
+        print(stream.generation.usage)
+
+    Entering makes the call, waits until the server has taken the request, and raises
+    its refusal. Leaving the loop or the ``with`` block in any way stops the work on
+    the server. The ``with`` block may be left out; the loop then makes the call.
+    """
+
+    def __init__(self, start: Callable[[], ResponseCall], address: str) -> None:
+        self._start = start
+        self._address = address
+        self._call: ResponseCall | None = None
+        self._responses: Iterable[GenerateResponse] | None = None
+        self._transcript = Transcript()
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return self._transcript.text
+
+    @property
+    def generation(self) -> Generation:
+        """The whole answer.
+
+        Raises:
+            RuntimeError: it is not complete.
+        """
+        return self._transcript.generation
+
+    def cancel(self) -> None:
+        """Stop the work on the server, from any thread. A loop that waits for the
+        stream then raises `CallCancelledError`.
+        """
+        if self._call is not None:
+            self._call.cancel()
+
+    def __enter__(self) -> Self:
+        """Make the call and wait until it is taken.
+
+        Raises:
+            HeadraceError: the server refused it; a subclass tells what to do.
+        """
+        if self._call is not None:
+            raise RuntimeError(_READ_TWICE)
+        self._call = self._start()
+        try:
+            with raising_own_errors(self._address):
+                self._responses = self._admitted(self._call)
+        except BaseException:
+            self.cancel()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cancel()
+
+    def __iter__(self) -> Iterator[Delta]:
+        """Read the pieces of the answer.
+
+        Raises:
+            HeadraceError: the answer broke off; a subclass tells what to do.
+        """
+        if self._call is None:
+            self.__enter__()
+        responses, self._responses = self._responses, None
+        if responses is None:
+            raise RuntimeError(_READ_TWICE)
+        try:
+            with raising_own_errors(self._address):
+                for response in responses:
+                    delta = self._transcript.add(response)
+                    if delta is not None:
+                        yield delta
+            self._transcript.close()
+        finally:
+            self.cancel()
+
+    def _admitted(self, call: ResponseCall) -> Iterable[GenerateResponse]:
+        self._transcript.request_id = request_id_of(call.initial_metadata())
+        if self._transcript.request_id is not None:
+            return call
+        # A refusal has no headers, and the first response tells it from a proxy without.
+        return chain(list(islice(call, 1)), call)
+
+
+class AsyncGenerationStream:
+    """An answer that is being made. It can be read once.
+
+        async with client.stream("Once upon a time") as stream:
+            async for delta in stream:
+                print(delta.text, end="", flush=True)
+        print(stream.generation.usage)
+
+    Entering makes the call, waits until the server has taken the request, and raises
+    its refusal. Leaving the loop or the ``async with`` block in any way, by cancellation
+    too, stops the work on the server. The ``async with`` block may be left out; the
+    loop then makes the call.
+    """
+
+    def __init__(self, start: Callable[[], AsyncResponseCall], address: str) -> None:
+        self._start = start
+        self._address = address
+        self._call: AsyncResponseCall | None = None
+        self._responses: AsyncIterator[GenerateResponse] | None = None
+        self._transcript = Transcript()
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return self._transcript.text
+
+    @property
+    def generation(self) -> Generation:
+        """The whole answer.
+
+        Raises:
+            RuntimeError: it is not complete.
+        """
+        return self._transcript.generation
+
+    def cancel(self) -> None:
+        """Stop the work on the server. A loop that waits for the stream then raises
+        `CallCancelledError`.
+        """
+        if self._call is not None:
+            self._call.cancel()
+
+    async def __aenter__(self) -> Self:
+        """Make the call and wait until it is taken.
+
+        Raises:
+            HeadraceError: the server refused it; a subclass tells what to do.
+        """
+        if self._call is not None:
+            raise RuntimeError(_READ_TWICE)
+        self._call = self._start()
+        try:
+            with raising_own_async_errors(self._address):
+                self._responses = await self._admitted(self._call)
+        except BaseException:
+            self.cancel()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cancel()
+
+    async def __aiter__(self) -> AsyncIterator[Delta]:
+        """Read the pieces of the answer.
+
+        Raises:
+            HeadraceError: the answer broke off; a subclass tells what to do.
+        """
+        if self._call is None:
+            await self.__aenter__()
+        responses, self._responses = self._responses, None
+        if responses is None:
+            raise RuntimeError(_READ_TWICE)
+        try:
+            with raising_own_async_errors(self._address):
+                async for response in responses:
+                    delta = self._transcript.add(response)
+                    if delta is not None:
+                        yield delta
+            self._transcript.close()
+        finally:
+            self.cancel()
+
+    async def _admitted(self, call: AsyncResponseCall) -> AsyncIterator[GenerateResponse]:
+        self._transcript.request_id = request_id_of(await call.initial_metadata())
+        responses = aiter(call)
+        if self._transcript.request_id is not None:
+            return responses
+        # A refusal has no headers, and the first response tells it from a proxy without.
+        return _chain(await anext(responses, None), responses)
+
+
+@contextmanager
+def raising_own_async_errors(address: str) -> Iterator[None]:
+    """Turn an error of grpc.aio into one of this package."""
+    try:
+        with raising_own_errors(address):
+            yield
+    except asyncio.CancelledError as error:
+        # grpc.aio raises it, too, when the call was cancelled and the task was not.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise CallCancelledError(
+            f"The call to {address} was cancelled, or its client closed.",
+            code=StatusCode.CANCELLED,
+        ) from error
+
+
+async def _chain(
+    first: GenerateResponse | None, rest: AsyncIterator[GenerateResponse]
+) -> AsyncIterator[GenerateResponse]:
+    if first is not None:
+        yield first
+    async for response in rest:
+        yield response
