@@ -54,9 +54,14 @@ class RowSampling:
 
 
 class RowFault(Enum):
-    """Why a row could not be continued; its neighbours are untouched."""
+    """Why a row could not be continued; its neighbours are untouched.
+
+    `RAISED` is the engine's own verdict on a row with which `forward` raised; a runner
+    returns the others.
+    """
 
     NOT_A_NUMBER = "not_a_number"
+    RAISED = "raised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,9 @@ class ModelRunner(Protocol):
 
     def forward(self, batch: Sequence[BatchRow]) -> list[int | RowFault | None]:
         """Compute a step and choose a token for each row that has a `sampling`.
+
+        When it raises, the engine calls it again with each row alone, so that only
+        the row at fault fails; computing the same positions twice must do no harm.
 
         Returns:
             One entry per row of `batch`: the chosen id, None for a row without

@@ -1,0 +1,128 @@
+"""The engine process: ``python -m headrace_server.engine --fd N --epoch E``.
+
+Started by `headrace_server.backends.native`, never by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from headrace_server.engine.block_pool import BlockPool
+from headrace_server.engine.channel import FrontChannel, FrontGoneError
+from headrace_server.engine.loop import EngineLoop
+from headrace_server.engine.messages import LoadFailed, Loading, Ready
+from headrace_server.engine.model_runner import ModelLoadError
+from headrace_server.engine.scheduler import Scheduler, SchedulerLimits
+
+if TYPE_CHECKING:
+    from headrace_server.engine.model_runner import ModelRunner, ReportProgress
+    from headrace_server.engine.settings import EngineSettings
+
+_LOADING_FAULT = "The model could not be loaded because of a fault of the server; see its log."
+
+_logger = logging.getLogger("headrace_server.engine")
+
+
+def main() -> int:
+    """Load the model, serve until the front stops or dies, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="headrace_server.engine")
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--epoch", type=int, required=True)
+    arguments = parser.parse_args()
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    _leave_signals_to_the_front()
+    os.set_inheritable(arguments.fd, False)
+    with socket.socket(fileno=arguments.fd) as connection:
+        try:
+            return _serve(FrontChannel(connection), arguments.epoch)
+        except FrontGoneError:
+            _logger.info("front is gone, engine ends")
+            return 0
+
+
+def _leave_signals_to_the_front() -> None:
+    """Never outlive the front, and never end before it.
+
+    Ctrl-C in a terminal and the stop of a service manager reach every process; the front
+    wants to finish its streams first, and tells the engine when.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def _serve(channel: FrontChannel, epoch: int) -> int:
+    settings = channel.receive_settings()
+
+    def report_progress(phase: str, fraction: float | None = None) -> None:
+        channel.send(Loading(epoch, phase, fraction))
+
+    report_progress("starting")
+    try:
+        runner = _load_runner(settings, report_progress)
+    except FrontGoneError:
+        raise
+    except ModelLoadError as error:
+        channel.send(LoadFailed(epoch, str(error)))
+        return 1
+    except Exception:
+        _logger.exception("loading failed model=%s", settings.model)
+        channel.send(LoadFailed(epoch, _LOADING_FAULT))
+        return 1
+    _run_loop(channel, settings, runner, epoch)
+    return 0
+
+
+def _load_runner(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunner:
+    if settings.runner == "simulated":
+        from headrace_server.engine.simulated_runner import SimulatedRunner
+
+        return SimulatedRunner.load(settings, report_progress)
+    from headrace_server.models.runner import load
+
+    return load(settings, report_progress)
+
+
+def _run_loop(
+    channel: FrontChannel, settings: EngineSettings, runner: ModelRunner, epoch: int
+) -> None:
+    model = runner.description
+    limits = SchedulerLimits(
+        max_num_sequences=settings.max_num_sequences,
+        max_num_batched_tokens=settings.max_num_batched_tokens,
+        max_prefill_chunk=settings.max_prefill_chunk,
+        vocabulary_size=model.vocabulary_size,
+    )
+    scheduler = Scheduler(limits, BlockPool(model.num_blocks, model.block_size))
+    # A sequence must fit the KV memory when it is alone.
+    context_length = min(model.context_length, model.num_blocks * model.block_size)
+    if context_length < model.context_length:
+        _logger.warning(
+            "context shortened to the KV memory context_length=%d model_context_length=%d",
+            context_length,
+            model.context_length,
+        )
+    # What loading has left behind lives as long as the process: do not search it for garbage.
+    gc.collect()
+    gc.freeze()
+    ready = Ready(epoch, model.directory, context_length, model.vocabulary_size, scheduler.stats)
+    channel.send(ready)
+    EngineLoop(channel, scheduler, runner, epoch).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

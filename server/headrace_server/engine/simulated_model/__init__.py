@@ -1,0 +1,1 @@
+"""The files that the simulated runner reports as its model directory."""
