@@ -65,6 +65,7 @@ class GenerationStream:
         self._start = start
         self._address = address
         self._call: ResponseCall | None = None
+        self._is_cancelled = False
         self._responses: Iterable[GenerateResponse] | None = None
         self._transcript = Transcript()
 
@@ -84,8 +85,10 @@ class GenerationStream:
 
     def cancel(self) -> None:
         """Stop the work on the server, from any thread. A loop that waits for the
-        stream then raises `CallCancelledError`.
+        stream then raises `CallCancelledError`, and so does one that begins later.
         """
+        # The flag comes first: a call that is just being made in another thread sees it.
+        self._is_cancelled = True
         if self._call is not None:
             self._call.cancel()
 
@@ -98,6 +101,8 @@ class GenerationStream:
         if self._call is not None:
             raise RuntimeError(_READ_TWICE)
         self._call = self._start()
+        if self._is_cancelled:
+            self._call.cancel()
         try:
             with raising_own_errors(self._address):
                 self._responses = self._admitted(self._call)
@@ -161,6 +166,7 @@ class AsyncGenerationStream:
         self._start = start
         self._address = address
         self._call: AsyncResponseCall | None = None
+        self._is_cancelled = False
         self._responses: AsyncIterator[GenerateResponse] | None = None
         self._transcript = Transcript()
 
@@ -180,8 +186,9 @@ class AsyncGenerationStream:
 
     def cancel(self) -> None:
         """Stop the work on the server. A loop that waits for the stream then raises
-        `CallCancelledError`.
+        `CallCancelledError`, and so does one that begins later.
         """
+        self._is_cancelled = True
         if self._call is not None:
             self._call.cancel()
 
@@ -194,6 +201,8 @@ class AsyncGenerationStream:
         if self._call is not None:
             raise RuntimeError(_READ_TWICE)
         self._call = self._start()
+        if self._is_cancelled:
+            self._call.cancel()
         try:
             with raising_own_async_errors(self._address):
                 self._responses = await self._admitted(self._call)
