@@ -45,6 +45,14 @@ Prompt = TextPrompt | TokenPrompt | ChatPrompt
 
 
 @dataclass(frozen=True, slots=True)
+class TokenizedPrompt:
+    """A prompt in tokens, at least one; `text` is what was tokenized, None for a `TokenPrompt`."""
+
+    token_ids: tuple[int, ...]
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Sampling:
     """What the request asks for; None takes the model's default. `top_k` 0 leaves all."""
 

@@ -1,0 +1,92 @@
+"""Resolves a request and its tokens into what the backend is asked."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, TypeVar
+
+from headrace_server.backends.interface import BackendRequest, SamplingParams
+from headrace_server.errors import ContextLengthExceededError, InvalidFieldError
+from headrace_server.text.prompt import check_token_ids, prompt_field
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headrace_server.text.generation import GenerationRequest, Sampling
+    from headrace_server.text.model import TextModel
+
+Number = TypeVar("Number", int, float)
+
+
+def resolve_max_output_tokens(
+    model: TextModel, request: GenerationRequest, num_prompt_tokens: int
+) -> int:
+    """Return the largest number of output tokens, which is 0 only when asked for.
+
+    Raises:
+        ContextLengthExceededError: prompt and output do not fit the context.
+        InvalidFieldError: the least number of output tokens does not.
+    """
+    stopping = request.stopping
+    room = model.context_length - num_prompt_tokens
+    wanted = stopping.max_output_tokens
+    if room < 0 or (room == 0 and wanted is None):
+        message = (
+            f"The prompt has {num_prompt_tokens} tokens, and the context length is "
+            f"{model.context_length}, output included; shorten the prompt."
+        )
+        raise ContextLengthExceededError(prompt_field(request.prompt), message)
+    if wanted is not None and wanted > room:
+        message = (
+            f"The prompt has {num_prompt_tokens} tokens and max_output_tokens is {wanted}, "
+            f"together more than the context length of {model.context_length}; shorten the "
+            f"prompt or ask for at most {room}."
+        )
+        raise ContextLengthExceededError("stopping.max_output_tokens", message)
+    if stopping.min_output_tokens > room:
+        message = (
+            f"stopping.min_output_tokens is {stopping.min_output_tokens}, and the prompt leaves "
+            f"room for {room} tokens."
+        )
+        raise InvalidFieldError("stopping.min_output_tokens", message)
+    return room if wanted is None else wanted
+
+
+def to_backend_request(
+    model: TextModel,
+    request: GenerationRequest,
+    prompt_token_ids: Sequence[int],
+    max_output_tokens: int,
+) -> BackendRequest:
+    """Fill in the model's defaults.
+
+    Raises:
+        InvalidFieldError: a stop token id is not one of the model's.
+    """
+    stopping = request.stopping
+    check_token_ids(model, "stopping.stop_token_ids", stopping.stop_token_ids)
+    end_of_text = () if stopping.ignore_end_of_text else model.end_of_text_token_ids
+    return BackendRequest(
+        request_id=request.request_id,
+        prompt_token_ids=prompt_token_ids,
+        sampling=_resolve_sampling(model.default_sampling, request.sampling),
+        max_output_tokens=max_output_tokens,
+        min_output_tokens=stopping.min_output_tokens,
+        stop_token_ids=frozenset(stopping.stop_token_ids).union(end_of_text),
+    )
+
+
+def _resolve_sampling(default: Sampling, wanted: Sampling) -> SamplingParams:
+    top_k = _or_default(wanted.top_k, default.top_k)
+    return SamplingParams(
+        temperature=_or_default(wanted.temperature, default.temperature),
+        top_k=top_k or None,
+        top_p=_or_default(wanted.top_p, default.top_p),
+        min_p=_or_default(wanted.min_p, default.min_p),
+        seed=secrets.randbits(64) - 2**63 if wanted.seed is None else wanted.seed,
+    )
+
+
+def _or_default(wanted: Number | None, default: Number | None) -> Number:
+    assert default is not None  # see TextModel.default_sampling
+    return default if wanted is None else wanted

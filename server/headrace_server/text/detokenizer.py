@@ -1,0 +1,200 @@
+"""Turns token ids into text one by one: byte-exact, in constant time per token."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tokenizers import Tokenizer
+
+SPACE_MARK = "▁"
+
+CONTEXT_TOKENS = 6
+"""Tokens before a piece that can change its text, for decoders without a byte table."""
+
+MAX_HELD_TOKENS = 16
+"""Tokens whose text a decoder without a byte table may hold back: a character has 4
+bytes, each a token at most, with room for joiners; above it the text is garbage."""
+
+
+class Detokenizer(Protocol):
+    """The text of one sequence of tokens."""
+
+    def feed(self, token_id: int, *, show_special: bool = False) -> str:
+        """Return the whole characters that this token completes.
+
+        Ids that the tokenizer does not know have no text.
+
+        Args:
+            token_id: the next token.
+            show_special: whether a special token has text.
+        """
+
+    def flush(self) -> str:
+        """End the text; an incomplete character becomes U+FFFD."""
+
+
+class TokenDecoder:
+    """How the token ids of one tokenizer become text.
+
+    Args:
+        tokenizer: the loaded tokenizer.json.
+        definition: the same file as JSON.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, definition: Mapping[str, Any]) -> None:
+        added = tokenizer.get_added_tokens_decoder()
+        self._special_ids = frozenset(id_ for id_, token in added.items() if token.special)
+        self._tokenizer = tokenizer
+        self._num_leading_spaces = 0
+        self._token_bytes: dict[int, bytes] | None = None
+        if (rule := _byte_rule(definition.get("decoder"))) is not None:
+            to_bytes, self._num_leading_spaces = rule
+            vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+            self._token_bytes = {id_: to_bytes(token) for token, id_ in vocabulary.items()}
+
+    def start(self, after: Sequence[int] = ()) -> Detokenizer:
+        """Begin a sequence of tokens.
+
+        Args:
+            after: the tokens before it. Where there are some, the text is what they
+                are continued by, which can begin with a space.
+        """
+        if self._token_bytes is None:
+            context = [id_ for id_ in after[-CONTEXT_TOKENS:] if id_ not in self._special_ids]
+            return _WindowDetokenizer(self._tokenizer, self._special_ids, context)
+        num_leading_spaces = 0 if after else self._num_leading_spaces
+        return _ByteDetokenizer(self._token_bytes, self._special_ids, num_leading_spaces)
+
+
+class _ByteDetokenizer:
+    """Looks each token's bytes up and decodes UTF-8 incrementally."""
+
+    def __init__(
+        self,
+        token_bytes: Mapping[int, bytes],
+        special_ids: frozenset[int],
+        num_leading_spaces: int,
+    ) -> None:
+        self._token_bytes = token_bytes
+        self._special_ids = special_ids
+        self._num_leading_spaces = num_leading_spaces  # to leave out at the start of the text
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, token_id: int, *, show_special: bool = False) -> str:
+        if token_id in self._special_ids and not show_special:
+            return ""
+        text = self._utf8.decode(self._token_bytes.get(token_id, b""))
+        return self._strip(text) if self._num_leading_spaces else text
+
+    def flush(self) -> str:
+        return self._utf8.decode(b"", final=True)
+
+    def _strip(self, text: str) -> str:
+        while text and self._num_leading_spaces:
+            if text[0] != " ":
+                self._num_leading_spaces = 0
+                break
+            text = text[1:]
+            self._num_leading_spaces -= 1
+        return text
+
+
+class _WindowDetokenizer:
+    """Decodes a short window again for each token and returns what is new at its end."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, special_ids: frozenset[int], context: Sequence[int]
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._special_ids = special_ids
+        self._window = list(context)
+        self._num_read = len(self._window)  # tokens of the window whose text was returned
+
+    def feed(self, token_id: int, *, show_special: bool = False) -> str:
+        if token_id in self._special_ids and not show_special:
+            return ""
+        if token_id < 0 or self._tokenizer.id_to_token(token_id) is None:
+            return ""
+        self._window.append(token_id)
+        text = self._unread()
+        num_held = len(self._window) - self._num_read
+        if not text or (text.endswith("\ufffd") and num_held < MAX_HELD_TOKENS):
+            return ""
+        return self._read(text)
+
+    def flush(self) -> str:
+        return self._read(self._unread())
+
+    def _unread(self) -> str:
+        read = self._decode(self._window[: self._num_read])
+        return self._decode(self._window)[len(read) :]
+
+    def _read(self, text: str) -> str:
+        self._window = self._window[-CONTEXT_TOKENS:]
+        self._num_read = len(self._window)
+        return text
+
+    def _decode(self, token_ids: Sequence[int]) -> str:
+        text: str = self._tokenizer.decode(token_ids, skip_special_tokens=False)
+        return text
+
+
+_ByteRule = tuple["Callable[[str], bytes]", int]
+
+
+def _byte_rule(decoder: Mapping[str, Any] | None) -> _ByteRule | None:
+    """Return how a token becomes bytes and how many spaces the start of a text loses.
+
+    None when the text of a token depends on its neighbours in another way.
+    """
+    steps = _steps(decoder)
+    kinds = [step["type"] for step in steps]
+    if kinds == ["ByteLevel"]:
+        return _byte_level_bytes, 0
+    if kinds[:3] == ["Replace", "ByteFallback", "Fuse"] and _replaces_space_mark(steps[0]):
+        if kinds[3:] == []:
+            return _sentencepiece_bytes, 0
+        if kinds[3:] == ["Strip"] and steps[3]["content"] == " " and not steps[3]["stop"]:
+            return _sentencepiece_bytes, steps[3]["start"]
+    return None
+
+
+def _steps(decoder: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    if decoder is None:
+        return []
+    if decoder["type"] == "Sequence":
+        return [step for part in decoder["decoders"] for step in _steps(part)]
+    return [decoder]
+
+
+def _replaces_space_mark(step: Mapping[str, Any]) -> bool:
+    return (step["pattern"], step["content"]) == ({"String": SPACE_MARK}, " ")
+
+
+def _sentencepiece_bytes(token: str) -> bytes:
+    if re.fullmatch("<0x[0-9A-Fa-f]{2}>", token):
+        return bytes([int(token[3:5], 16)])
+    return token.replace(SPACE_MARK, " ").encode()
+
+
+def _byte_level_bytes(token: str) -> bytes:
+    try:
+        return bytes([_BYTE_OF_CHARACTER[character] for character in token])
+    except KeyError:  # an added token is its own text
+        return token.encode()
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's alphabet: printable bytes stand for themselves, the rest for U+0100 and up."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in printable]
+    alphabet = {chr(byte): byte for byte in printable}
+    return alphabet | {chr(0x100 + index): byte for index, byte in enumerate(others)}
+
+
+_BYTE_OF_CHARACTER = _byte_alphabet()

@@ -1,0 +1,105 @@
+"""The text side of a model: its tokenizer, its chat template and its defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace_server.text.chat_template import ChatTemplate, TemplateSyntaxError
+from headrace_server.text.model_defaults import read_default_sampling, read_end_of_text_token_ids
+from headrace_server.text.model_files import ModelFileError, read_optional_json, read_text
+from headrace_server.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from headrace_server.backends.interface import BackendModel
+    from headrace_server.text.generation import Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class TextModel:
+    """What the front knows of a model; several threads may use it at once.
+
+    Args:
+        tokenizer: text to tokens and back.
+        chat_template: None where the model has none.
+        context_length: largest number of tokens of prompt and output together.
+        vocabulary_size: number of token ids.
+        end_of_text_token_ids: the ids with which the model says that it is done.
+        default_sampling: every value but the seed is set.
+    """
+
+    tokenizer: Tokenizer
+    chat_template: ChatTemplate | None
+    context_length: int
+    vocabulary_size: int
+    end_of_text_token_ids: tuple[int, ...]
+    default_sampling: Sampling
+
+    @classmethod
+    def load(cls, model: BackendModel, chat_template_file: Path | None = None) -> TextModel:
+        """Read the files of a model.
+
+        Args:
+            model: the loaded model.
+            chat_template_file: a template in place of the model's own.
+
+        Raises:
+            ModelFileError: a file is missing or broken.
+        """
+        tokenizer = Tokenizer.load(model.directory)
+        return cls(
+            tokenizer=tokenizer,
+            chat_template=_load_chat_template(model.directory, tokenizer, chat_template_file),
+            context_length=model.context_length,
+            vocabulary_size=model.vocabulary_size,
+            end_of_text_token_ids=_end_of_text_token_ids(model, tokenizer),
+            default_sampling=read_default_sampling(model.directory),
+        )
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the model takes chats."""
+        return self.chat_template is not None
+
+    @property
+    def tokenizer_fingerprint(self) -> str:
+        """The SHA-256 of tokenizer.json in hexadecimal."""
+        return self.tokenizer.fingerprint
+
+
+def _end_of_text_token_ids(model: BackendModel, tokenizer: Tokenizer) -> tuple[int, ...]:
+    token_ids: set[int | None] = set(read_end_of_text_token_ids(model.directory))
+    if (eos_token := tokenizer.special_tokens.get("eos_token")) is not None:
+        token_ids.add(tokenizer.token_id(eos_token))
+    return tuple(sorted(i for i in token_ids if i is not None and 0 <= i < model.vocabulary_size))
+
+
+def _load_chat_template(
+    directory: Path, tokenizer: Tokenizer, chat_template_file: Path | None
+) -> ChatTemplate | None:
+    path = chat_template_file or directory / "chat_template.jinja"
+    if chat_template_file is not None or path.exists():
+        source: Any = read_text(path)
+    else:
+        path, source = _find_older_template(directory)
+    if source is None:
+        return None
+    try:
+        return ChatTemplate(source, tokenizer.special_tokens)
+    except TemplateSyntaxError as error:
+        raise ModelFileError(path, str(error)) from error
+
+
+def _find_older_template(directory: Path) -> tuple[Path, str | None]:
+    """Return the template of a model that has no chat_template.jinja, and where it stands."""
+    for name in ("tokenizer_config.json", "chat_template.json"):
+        path = directory / name
+        source = read_optional_json(path).get("chat_template")
+        if isinstance(source, list):  # of templates with names
+            source = {entry["name"]: entry["template"] for entry in source}.get("default")
+        if isinstance(source, str):
+            return path, source
+    return path, None

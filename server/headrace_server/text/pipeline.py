@@ -1,0 +1,160 @@
+"""From a request to the deltas of its answer: prompt → tokens → backend → text."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+from headrace_server.backends.interface import BackendState
+from headrace_server.errors import EngineUnavailableError
+from headrace_server.text.answer import Answer
+from headrace_server.text.assembler import AnswerAssembler
+from headrace_server.text.backend_request import resolve_max_output_tokens, to_backend_request
+from headrace_server.text.deadlines import Deadlines
+from headrace_server.text.generation import FinishReason
+from headrace_server.text.model import TextModel
+from headrace_server.text.prompt import detokenize, prompt_length, tokenize
+from headrace_server.text.workers import TextWorkers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from headrace_server.backends.interface import Backend, BackendModel
+    from headrace_server.text.generation import GenerationRequest, Prompt, TokenizedPrompt
+
+RETRY_AFTER_SECONDS = 1.0
+"""Seconds after which a caller is told to ask again whether the engine is ready."""
+
+
+class TextPipeline:
+    """Text in, text out, on top of a backend that knows tokens only.
+
+    Leaving it drops the texts that wait to be tokenized.
+
+    Args:
+        backend: where the tokens come from.
+        num_threads: for tokenizing short texts, and as many for long ones.
+        chat_template_file: a template in place of the model's own.
+    """
+
+    def __init__(
+        self, backend: Backend, *, num_threads: int = 2, chat_template_file: Path | None = None
+    ) -> None:
+        self._backend = backend
+        self._workers = TextWorkers(num_threads)
+        self._chat_template_file = chat_template_file
+        self._model: TextModel | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._workers.close()
+
+    @property
+    def model(self) -> TextModel | None:
+        """The model; None until `load_model`."""
+        return self._model
+
+    async def load_model(self, model: BackendModel) -> None:
+        """Read the files of the model that the backend has loaded.
+
+        Raises:
+            ModelFileError: one is missing or broken.
+        """
+        self._model = await asyncio.to_thread(TextModel.load, model, self._chat_template_file)
+
+    async def tokenize(self, prompt: Prompt) -> TokenizedPrompt:
+        """Turn a prompt into tokens, however long it is.
+
+        Raises:
+            InvalidFieldError: the prompt cannot be tokenized.
+            EngineUnavailableError: there is no model yet.
+            OverloadedError: too much text is waiting.
+        """
+        return await self._tokenize(self._require_model(), prompt, within_context=False)
+
+    async def detokenize(self, token_ids: Sequence[int], include_special_tokens: bool) -> str:
+        """Turn token ids into text; bytes that are not UTF-8 become U+FFFD.
+
+        Raises:
+            InvalidFieldError: an id is not one of the model's.
+            EngineUnavailableError: there is no model yet.
+            OverloadedError: too much text is waiting.
+        """
+        work = partial(
+            detokenize,
+            self._require_model(),
+            token_ids,
+            include_special_tokens=include_special_tokens,
+        )
+        return await self._workers.run(len(token_ids), work)
+
+    @asynccontextmanager
+    async def generate(self, request: GenerationRequest) -> AsyncIterator[Answer]:
+        """Answer a request. Leaving stops the work in the backend.
+
+        Raises:
+            InvalidFieldError: the model cannot take the request.
+            ContextLengthExceededError: prompt and output do not fit the context.
+            OverloadedError: the queue is full.
+            EngineUnavailableError: there is no model yet, or no engine now.
+            QueueTimeoutError: max_queue_duration passed.
+        """
+        deadlines = Deadlines.of(request, asyncio.get_running_loop().time())
+        model = self._require_model()
+        prompt = await self._tokenize_in_time(model, request, deadlines)
+        token_ids = () if prompt is None else prompt.token_ids
+        assembler = AnswerAssembler(request, model.tokenizer.decoder.start(after=token_ids))
+        async with AsyncExitStack() as backend_stream:
+            events = None
+            if prompt is None:
+                assembler.end(FinishReason.TIME_LIMIT)
+            else:
+                max_output_tokens = resolve_max_output_tokens(model, request, len(token_ids))
+                backend_request = to_backend_request(model, request, token_ids, max_output_tokens)
+                if max_output_tokens == 0:
+                    self._require_backend()
+                    assembler.end(FinishReason.MAX_OUTPUT_TOKENS)
+                else:
+                    events = await backend_stream.enter_async_context(
+                        self._backend.submit(backend_request)
+                    )
+            yield Answer(request, len(token_ids), assembler, deadlines, events, backend_stream)
+
+    async def _tokenize_in_time(
+        self, model: TextModel, request: GenerationRequest, deadlines: Deadlines
+    ) -> TokenizedPrompt | None:
+        """Return the tokens of the prompt; None when the answer's time is over before."""
+        try:
+            async with asyncio.timeout_at(deadlines.start):
+                return await self._tokenize(model, request.prompt, within_context=True)
+        except TimeoutError:
+            deadlines.expire_start()
+            return None
+
+    async def _tokenize(
+        self, model: TextModel, prompt: Prompt, *, within_context: bool
+    ) -> TokenizedPrompt:
+        work = partial(tokenize, model, prompt, within_context=within_context)
+        return await self._workers.run(prompt_length(prompt), work)
+
+    def _require_model(self) -> TextModel:
+        if self._model is None:
+            message = "The model is not loaded yet; try again later."
+            raise EngineUnavailableError(message, RETRY_AFTER_SECONDS)
+        return self._model
+
+    def _require_backend(self) -> None:
+        if self._backend.status.state is not BackendState.READY:
+            message = "The engine is not ready; try again later."
+            raise EngineUnavailableError(message, RETRY_AFTER_SECONDS)

@@ -1,0 +1,176 @@
+"""Turns the prompt of a request into tokens of the model, and tokens back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headrace_server.errors import ContextLengthExceededError, InvalidFieldError
+from headrace_server.text.control_tokens import Marks, unused_characters
+from headrace_server.text.generation import ChatPrompt, TextPrompt, TokenizedPrompt, TokenPrompt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from headrace_server.text.chat_template import Message
+    from headrace_server.text.control_tokens import ControlTokenFinder
+    from headrace_server.text.generation import ChatMessage, Prompt
+    from headrace_server.text.model import TextModel
+
+PREVIEW_CHARACTERS_PER_TOKEN = 16
+"""A text with more characters than this for each token of the context is tokenized in
+part first: text rarely has more than 5, so most of what cannot fit is refused cheaply."""
+
+PREVIEW_MARGIN_TOKENS = 256
+"""Tokens by which cutting a text may raise its count: more than a word has."""
+
+
+def prompt_field(prompt: Prompt) -> str:
+    """Return the path of the prompt in a request."""
+    match prompt:
+        case TextPrompt():
+            return "text"
+        case TokenPrompt():
+            return "token_ids.ids"
+        case ChatPrompt():
+            return "chat.messages"
+
+
+def prompt_length(prompt: Prompt) -> int:
+    """Return the number of characters, or of ids, from which a prompt is made."""
+    match prompt:
+        case TextPrompt(text):
+            return len(text)
+        case TokenPrompt(token_ids):
+            return len(token_ids)
+        case ChatPrompt(messages):
+            return sum(len(message.content) for message in messages)
+
+
+def tokenize(model: TextModel, prompt: Prompt, *, within_context: bool) -> TokenizedPrompt:
+    """Turn a prompt into tokens.
+
+    Args:
+        model: the model that is to read it.
+        prompt: text, token ids or a chat.
+        within_context: whether a text that is much longer than the context is refused
+            without tokenizing all of it.
+
+    Raises:
+        InvalidFieldError: the prompt is not Unicode, has no tokens or some that the
+            model does not know; or the model cannot render the chat.
+        ContextLengthExceededError: see `within_context`.
+    """
+    field = prompt_field(prompt)
+    max_tokens = model.context_length if within_context else None
+    match prompt:
+        case TokenPrompt(token_ids):
+            tokenized = TokenizedPrompt(token_ids, None)
+        case TextPrompt(text):
+            _check_unicode(field, [text])
+            tokenized = _tokenize_text(model, text, max_tokens)
+        case ChatPrompt():
+            _check_unicode(field, (message.content for message in prompt.messages))
+            _check_unicode(field, (message.name or "" for message in prompt.messages))
+            tokenized = _tokenize_chat(model, prompt, max_tokens)
+    if not tokenized.token_ids:
+        raise InvalidFieldError(field, "The prompt has no tokens; give it at least one.")
+    check_token_ids(model, field, tokenized.token_ids)
+    return tokenized
+
+
+def detokenize(model: TextModel, token_ids: Sequence[int], *, include_special_tokens: bool) -> str:
+    """Turn token ids into text; bytes that are not UTF-8 become U+FFFD.
+
+    Raises:
+        InvalidFieldError: an id is not one of the model's.
+    """
+    check_token_ids(model, "token_ids", token_ids)
+    detokenizer = model.tokenizer.decoder.start()
+    parts = [detokenizer.feed(id_, show_special=include_special_tokens) for id_ in token_ids]
+    return "".join([*parts, detokenizer.flush()])
+
+
+def check_token_ids(model: TextModel, field: str, token_ids: Sequence[int]) -> None:
+    """Check that all ids are the model's.
+
+    Raises:
+        InvalidFieldError: some are not.
+    """
+    if token_ids and not 0 <= min(token_ids) <= max(token_ids) < model.vocabulary_size:
+        message = f"The token ids must be from 0 to {model.vocabulary_size - 1}."
+        raise InvalidFieldError(field, message)
+
+
+def _check_unicode(field: str, texts: Iterable[str]) -> None:
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError as error:
+        message = "The text must be Unicode; it has half of a surrogate pair."
+        raise InvalidFieldError(field, message) from error
+
+
+def _tokenize_text(model: TextModel, text: str, max_tokens: int | None) -> TokenizedPrompt:
+    _check_length(model, "text", text, max_tokens)
+    token_ids = model.tokenizer.encode(text, add_special_tokens=True)
+    return TokenizedPrompt(tuple(token_ids), text)
+
+
+def _tokenize_chat(model: TextModel, prompt: ChatPrompt, max_tokens: int | None) -> TokenizedPrompt:
+    messages = [_to_template_message(message) for message in prompt.messages]
+    messages, marks = _mark_control_tokens(model.tokenizer.control_tokens, messages)
+    text = _render(model, prompt, messages)
+    if marks is None:
+        _check_length(model, "chat.messages", text, max_tokens)
+        # The template writes the model's tokens for the start of a text itself.
+        token_ids = model.tokenizer.encode(text, add_special_tokens=False)
+        return TokenizedPrompt(tuple(token_ids), text)
+    marked = marks.take(text)
+    _check_length(model, "chat.messages", marked.text, max_tokens)
+    return TokenizedPrompt(tuple(model.tokenizer.encode_marked(marked)), marked.text)
+
+
+def _to_template_message(message: ChatMessage) -> Message:
+    fields = {"role": message.role, "content": message.content}
+    return fields if message.name is None else fields | {"name": message.name}
+
+
+def _mark_control_tokens(
+    finder: ControlTokenFinder, messages: list[Message]
+) -> tuple[list[Message], Marks | None]:
+    """Return the messages with marks round their control tokens; None where they have none."""
+    texts = [text for message in messages for text in message.values()]
+    spans = finder.find(texts)
+    if not any(spans):
+        return messages, None
+    marks = Marks(*unused_characters(texts, 2))
+    marked = map(marks.put, texts, spans)
+    return [{key: next(marked) for key in message} for message in messages], marks
+
+
+def _render(model: TextModel, prompt: ChatPrompt, messages: Sequence[Message]) -> str:
+    template = model.chat_template
+    if template is None:
+        message = (
+            "The model has no chat template; send the prompt as text, or start the server with "
+            "--chat-template."
+        )
+        raise InvalidFieldError("chat", message)
+    if prompt.continue_final_message:
+        return template.render_open(messages)
+    return template.render(messages, add_generation_prompt=prompt.add_generation_prompt)
+
+
+def _check_length(model: TextModel, field: str, text: str, max_tokens: int | None) -> None:
+    """Refuse a text whose beginning alone is longer than `max_tokens`."""
+    if max_tokens is None or len(text) <= PREVIEW_CHARACTERS_PER_TOKEN * max_tokens:
+        return
+    preview = text[: PREVIEW_CHARACTERS_PER_TOKEN * max_tokens]
+    token_ids = model.tokenizer.encode(preview, add_special_tokens=False)
+    least = len(token_ids) - PREVIEW_MARGIN_TOKENS
+    if least > max_tokens:
+        message = (
+            f"The prompt has at least {least} tokens, and the context length is {max_tokens}; "
+            "shorten the prompt."
+        )
+        raise ContextLengthExceededError(field, message)
