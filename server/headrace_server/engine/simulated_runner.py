@@ -142,7 +142,7 @@ def choose_token(context: np.ndarray, sampling: RowSampling) -> int | RowFault:
 
 def _candidates(context: np.ndarray, sampling: RowSampling) -> Iterator[int]:
     """The tokens that come into question, the best first."""
-    tail = bytes(token_id if token_id < 256 else 0 for token_id in context[-3:].tolist())
+    tail = bytes(token_id if 0 <= token_id < 256 else 0 for token_id in context[-3:].tolist())
     for length in (3, 2, 1):
         if tail[-length:] in _NEXT_BYTES:
             yield _NEXT_BYTES[tail[-length:]]

@@ -1,0 +1,84 @@
+"""The engine without its process: scheduler and simulated runner, stepped by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from headrace_server.engine.block_pool import BlockPool
+from headrace_server.engine.messages import AddSequence
+from headrace_server.engine.model_runner import ModelDescription
+from headrace_server.engine.scheduler import Scheduler, SchedulerLimits
+from headrace_server.engine.settings import SimulatedSettings
+from headrace_server.engine.simulated_runner import END_OF_TURN, VOCABULARY_SIZE, SimulatedRunner
+
+BLOCK_SIZE = 4
+
+
+class SteppedEngine:
+    """A scheduler over a simulated runner; collects what the front would be told."""
+
+    def __init__(
+        self,
+        *,
+        num_blocks=64,
+        max_num_sequences=8,
+        max_num_batched_tokens=64,
+        max_prefill_chunk=16,
+        pool_type=BlockPool,
+    ):
+        description = ModelDescription("", 1024, VOCABULARY_SIZE, num_blocks, BLOCK_SIZE)
+        limits = SchedulerLimits(
+            max_num_sequences, max_num_batched_tokens, max_prefill_chunk, VOCABULARY_SIZE
+        )
+        self.runner = SimulatedRunner(description, SimulatedSettings(faults=True))
+        self.scheduler = Scheduler(limits, pool_type(num_blocks, BLOCK_SIZE))
+        self.answers = defaultdict(list)
+        self.finishes = defaultdict(list)
+        self.starts = defaultdict(int)
+
+    def add(self, sequence_id, prompt=b"prompt", **options):
+        self.scheduler.add(add_sequence(sequence_id, prompt, **options))
+
+    def step(self, during_forward=lambda: None):
+        """Make one step and return the ids of its rows with their number of tokens."""
+        step = self.scheduler.schedule()
+        if step.rows:
+            results = self.runner.forward(step.rows)
+            during_forward()
+            self.scheduler.commit(step, results)
+        self.scheduler.check_integrity()
+        for output in self.scheduler.take_outputs():
+            self.answers[output.sequence_id] += output.token_ids
+            self.starts[output.sequence_id] += output.started
+            if output.finish is not None:
+                self.finishes[output.sequence_id].append(output.finish)
+        return {row.sequence_id: len(row.token_ids) for row in step.rows}
+
+    def run(self, max_num_steps=10_000):
+        """Step until nothing is left."""
+        for _ in range(max_num_steps):
+            self.step()
+            if not self.scheduler.has_work:
+                return self
+        raise AssertionError("the engine never gets done")
+
+
+def add_sequence(sequence_id, prompt, **options):
+    values = {
+        "temperature": 0.0,
+        "top_k": None,
+        "top_p": 1.0,
+        "min_p": 0.0,
+        "seed": 0,
+        "max_output_tokens": 20,
+        "min_output_tokens": 0,
+        "stop_token_ids": [END_OF_TURN],
+    }
+    return AddSequence(sequence_id, list(prompt), **(values | options))
+
+
+def solo_answer(prompt=b"prompt", **options):
+    """The answer to a request when nothing else runs and memory is plenty."""
+    engine = SteppedEngine(num_blocks=1024, max_num_batched_tokens=4096)
+    engine.add(0, prompt, **options)
+    return engine.run().answers[0]
