@@ -1,0 +1,147 @@
+"""The composition root: builds the gateway, runs it, and lets it finish when it must stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from aiohttp import web
+
+from headrace_gateway.boundary import Boundary
+from headrace_gateway.connection import Connection
+from headrace_gateway.cors import CorsPolicy
+from headrace_gateway.gateway import Gateway
+from headrace_gateway.in_flight import InFlight
+from headrace_gateway.routes.chat_completions import ChatCompletions
+from headrace_gateway.routes.completions import Completions
+from headrace_gateway.routes.health import Health
+from headrace_gateway.routes.models import Models
+from headrace_gateway.upstream import Upstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from headrace_gateway.config import GatewayConfig
+
+LAST_WORDS_SECONDS = 2.0
+"""How long responses may take to leave once their generations are over."""
+
+_PREFIXES = ("/v1", "")
+_BACKLOG = 1024
+
+
+class StartError(Exception):
+    """The gateway cannot start: one sentence that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningGateway:
+    """A gateway that takes connections.
+
+    Args:
+        address: where, as ``host:port`` with the port that was chosen.
+        in_flight: the generations under way, to drain before it is closed.
+    """
+
+    address: str
+    in_flight: InFlight
+
+
+class Listening(msgspec.Struct, frozen=True, tag_field="event", tag="listening"):
+    """The line on the standard output that says that the port is open."""
+
+    address: str
+    url: str
+
+
+def build_app(gateway: Gateway) -> web.Application:
+    """Return the application with all routes."""
+    app = web.Application(client_max_size=gateway.config.max_body_bytes)
+    Boundary(CorsPolicy(gateway.config.cors_origins)).install(app)
+    models, health = Models(gateway), Health(gateway)
+    for prefix in _PREFIXES:
+        app.router.add_post(f"{prefix}/chat/completions", ChatCompletions(gateway).create)
+        app.router.add_post(f"{prefix}/completions", Completions(gateway).create)
+        app.router.add_get(f"{prefix}/models", models.list_models)
+        app.router.add_get(f"{prefix}/models/{{name:.+}}", models.get_model)
+    app.router.add_get("/health", health.readiness)
+    app.router.add_get("/readyz", health.readiness)
+    app.router.add_get("/livez", health.liveness)
+    app.router.add_get("/version", health.show_version)
+    return app
+
+
+@asynccontextmanager
+async def running(config: GatewayConfig) -> AsyncIterator[RunningGateway]:
+    """Run a gateway for the time of the body; leaving ends what is still under way.
+
+    Raises:
+        StartError: the address cannot be listened on.
+    """
+    async with AsyncExitStack() as stack:
+        upstream = await stack.enter_async_context(
+            Upstream(config.upstream, max_message_bytes=config.max_body_bytes)
+        )
+        gateway = Gateway(config, upstream, InFlight())
+        runner = web.AppRunner(
+            build_app(gateway),
+            # A caller who leaves cancels the handler, and the handler the call.
+            handler_cancellation=True,
+            shutdown_timeout=LAST_WORDS_SECONDS,
+        )
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        server = await _listen(config, runner)
+        stack.callback(server.close)
+        yield RunningGateway(_address(server), gateway.in_flight)
+
+
+async def serve(config: GatewayConfig) -> None:
+    """Serve until a signal, then let running requests finish.
+
+    Raises:
+        StartError: the address cannot be listened on.
+    """
+    stop = asyncio.Event()
+    _handle_signals(stop)
+    async with running(config) as gateway:
+        line = Listening(gateway.address, f"http://{gateway.address}")
+        print(msgspec.json.encode(line).decode(), flush=True)  # noqa: T201 - it is for programs
+        await stop.wait()
+        await gateway.in_flight.drain(config.shutdown_timeout_seconds)
+
+
+async def _listen(config: GatewayConfig, runner: web.AppRunner) -> asyncio.Server:
+    server = runner.server
+    assert server is not None
+    try:
+        return await asyncio.get_running_loop().create_server(
+            lambda: Connection(server, config), config.host, config.port, backlog=_BACKLOG
+        )
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StartError(
+            f"Cannot listen on {config.host} port {config.port}: {reason}; "
+            "choose another with --host or --port."
+        ) from error
+
+
+def _address(server: asyncio.Server) -> str:
+    host, port = server.sockets[0].getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _handle_signals(stop: asyncio.Event) -> None:
+    def on_signal(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)

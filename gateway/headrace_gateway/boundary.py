@@ -1,0 +1,100 @@
+"""The boundary that every request passes: origin, errors, the headers of every response."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+from headrace_gateway import errors
+from headrace_gateway.event_stream import ClientGoneError
+from headrace_gateway.exchange import CLIENT_CLOSED_REQUEST, exchange_of, log_exchange
+from headrace_gateway.openai.api_error import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from headrace_gateway.cors import CorsPolicy
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Boundary:
+    """Turns whatever a handler raises into an answer.
+
+    Args:
+        cors: which web pages may use the API.
+    """
+
+    def __init__(self, cors: CorsPolicy) -> None:
+        self._cors = cors
+
+    def install(self, app: web.Application) -> None:
+        """Put the boundary around all handlers of an application."""
+        app.middlewares.append(self._handle)
+        app.on_response_prepare.append(self._add_headers)
+
+    @web.middleware
+    async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        exchange_of(request)
+        try:
+            if _is_preflight(request):
+                return web.Response(
+                    status=204, headers=self._cors.preflight_headers(request.headers)
+                )
+            self._require_allowed_origin(request)
+            return await handler(request)
+        except ApiError as error:
+            return error_response(request, error)
+        except web.HTTPException:
+            raise  # the connection answers these, since some never come by here
+        except ClientGoneError:
+            return web.Response(status=CLIENT_CLOSED_REQUEST)  # nobody will see it
+        except asyncio.CancelledError:
+            log_exchange(request, CLIENT_CLOSED_REQUEST)
+            raise
+        except Exception as error:  # noqa: BLE001 - the one boundary that makes it a status
+            return error_response(request, errors.from_unexpected(error))
+
+    def _require_allowed_origin(self, request: web.Request) -> None:
+        # A page whose name was made to point at this machine needs no preflight.
+        origin = request.headers.get(hdrs.ORIGIN)
+        if request.method == hdrs.METH_POST and origin and not self._cors.allows(origin):
+            raise ApiError(
+                403,
+                "Web pages of this origin may not use this gateway; --cors-origins allows them.",
+                code="origin_not_allowed",
+            )
+
+    async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(self._cors.response_headers(request.headers.get(hdrs.ORIGIN)))
+        response.headers.update(exchange_headers(request))
+
+
+def exchange_headers(request: web.BaseRequest) -> dict[str, str]:
+    """Return the headers that every response has."""
+    exchange = exchange_of(request)
+    return {
+        "x-request-id": exchange.request_id,
+        "openai-processing-ms": str(exchange.elapsed_milliseconds()),
+    }
+
+
+def error_response(request: web.BaseRequest, error: ApiError) -> web.Response:
+    """Return the response for an error in OpenAI's shape."""
+    exchange_of(request).error_code = error.code or error.type
+    return web.Response(
+        status=error.status,
+        body=error.body(),
+        content_type="application/json",
+        headers=error.response_headers(),
+    )
+
+
+def _is_preflight(request: web.Request) -> bool:
+    return (
+        request.method == hdrs.METH_OPTIONS
+        and hdrs.ORIGIN in request.headers
+        and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
+    )

@@ -1,0 +1,26 @@
+"""What the handlers share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace_gateway.config import GatewayConfig
+    from headrace_gateway.in_flight import InFlight
+    from headrace_gateway.upstream import Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The parts behind the handlers.
+
+    Args:
+        config: the settings.
+        upstream: the inference server.
+        in_flight: the generations under way.
+    """
+
+    config: GatewayConfig
+    upstream: Upstream
+    in_flight: InFlight

@@ -1,0 +1,115 @@
+"""The responses of /v1/chat/completions: whole, or in chunks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from headrace_gateway.openai.answer import Identity, TokenCounts, Usage, WholeAnswer, finish_reason
+
+if TYPE_CHECKING:
+    from headrace.v1 import inference_service_pb2
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
+    """What the model said."""
+
+    content: str
+    refusal: None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One answer."""
+
+    index: int
+    message: Message
+    finish_reason: str
+    logprobs: None = None
+
+
+class ChatCompletion(msgspec.Struct, frozen=True, tag_field="object", tag="chat.completion"):
+    """A whole answer."""
+
+    id: str
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The new piece of a message."""
+
+    role: str | None = None
+    content: str | None = None
+
+
+class ChunkChoice(msgspec.Struct, frozen=True):
+    """The new piece of one answer."""
+
+    index: int
+    delta: Delta
+    finish_reason: str | None = None
+    logprobs: None = None
+
+
+class ChatCompletionChunk(
+    msgspec.Struct, frozen=True, tag_field="object", tag="chat.completion.chunk"
+):
+    """One event of a stream. `usage` is null but for the last, or not there at all."""
+
+    id: str
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: Usage | UnsetType | None = UNSET
+
+
+def chat_completion(identity: Identity, answer: WholeAnswer) -> ChatCompletion:
+    """Return the response with a whole answer."""
+    choice = Choice(0, Message(answer.text), answer.finish_reason)
+    usage = answer.counts.usage()
+    return ChatCompletion(identity.id, identity.created, identity.model, [choice], usage)
+
+
+class ChatChunks:
+    """Makes the chunks of a streamed chat.
+
+    Args:
+        identity: what all chunks share.
+        include_usage: whether the stream ends with the token counts.
+    """
+
+    def __init__(self, identity: Identity, *, include_usage: bool) -> None:
+        self._identity = identity
+        self._usage: UnsetType | None = None if include_usage else UNSET
+
+    def opening(self, index: int) -> list[ChatCompletionChunk]:
+        """Return the chunk that says who speaks."""
+        return [self._chunk(ChunkChoice(index, Delta(role="assistant", content="")))]
+
+    def chunks(
+        self, index: int, response: inference_service_pb2.GenerateResponse
+    ) -> list[ChatCompletionChunk]:
+        """Return the chunks of a response: new text, then the end."""
+        chunks = []
+        for delta in response.deltas:
+            if delta.text:
+                chunks.append(self._chunk(ChunkChoice(index, Delta(content=delta.text))))
+            if delta.HasField("finish"):
+                reason = finish_reason(delta.finish.reason)
+                chunks.append(self._chunk(ChunkChoice(index, Delta(), reason)))
+        return chunks
+
+    def closing(self, counts: TokenCounts) -> list[ChatCompletionChunk]:
+        """Return the chunk with the token counts, where it was asked for."""
+        if self._usage is UNSET:
+            return []
+        it = self._identity
+        return [ChatCompletionChunk(it.id, it.created, it.model, [], counts.usage())]
+
+    def _chunk(self, choice: ChunkChoice) -> ChatCompletionChunk:
+        it = self._identity
+        return ChatCompletionChunk(it.id, it.created, it.model, [choice], self._usage)

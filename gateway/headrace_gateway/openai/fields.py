@@ -1,0 +1,136 @@
+"""The one table of request fields: which are supported, refused, or without effect.
+
+A field with a null value was not given. A field that is in neither table is
+ignored, as OpenAI's clients expect of fields to come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace_gateway.openai import field_types
+from headrace_gateway.openai.api_error import invalid_field
+from headrace_gateway.openai.messages import parse_messages
+from headrace_gateway.openai.prompts import parse_prompts
+from headrace_gateway.openai.stream_options import parse_stream_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Reader = Callable[[str, object], object]
+
+_COMMON: dict[str, Reader] = {
+    "model": field_types.text,
+    "request_id": field_types.text,
+    "stream": field_types.boolean,
+    "stream_options": parse_stream_options,
+    "max_tokens": field_types.int32,
+    "min_tokens": field_types.int32,
+    "temperature": field_types.number,
+    "top_p": field_types.number,
+    "top_k": field_types.int32,
+    "min_p": field_types.number,
+    "seed": field_types.int64,
+    "stop": field_types.text_or_list,
+    "stop_token_ids": field_types.int32_list,
+    "ignore_eos": field_types.boolean,
+    "include_stop_str_in_output": field_types.boolean,
+}
+
+CHAT_FIELDS: dict[str, Reader] = {
+    **_COMMON,
+    "messages": parse_messages,
+    "max_completion_tokens": field_types.int32,
+    "add_generation_prompt": field_types.boolean,
+    "continue_final_message": field_types.boolean,
+}
+"""The fields of a chat that are supported, each with its reader."""
+
+COMPLETION_FIELDS: dict[str, Reader] = {
+    **_COMMON,
+    "prompt": parse_prompts,
+    "echo": field_types.boolean,
+}
+"""The fields of a completion that are supported, each with its reader."""
+
+_NOTHING: tuple[object, ...] = (False, "", [], {})
+
+_NEUTRAL: dict[str, tuple[object, ...]] = {
+    "n": (1,),
+    "best_of": (1,),
+    "top_logprobs": (0,),
+    "logprobs": (False,),
+    "prompt_logprobs": _NOTHING,
+    "logit_bias": ({},),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "repetition_penalty": (1,),
+    "length_penalty": (1,),
+    "response_format": ({"type": "text"},),
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "modalities": ([], ["text"]),
+    "audio": _NOTHING,
+    "web_search_options": (),
+    "suffix": ("",),
+    "echo": (False,),
+    "max_completion_tokens": (),
+    "structured_outputs": ({},),
+    "guided_json": _NOTHING,
+    "guided_regex": _NOTHING,
+    "guided_choice": _NOTHING,
+    "guided_grammar": _NOTHING,
+    "json_schema": _NOTHING,
+    "regex": _NOTHING,
+    "grammar": _NOTHING,
+    "choice": _NOTHING,
+    "use_beam_search": (False,),
+    "bad_words": ([],),
+    "allowed_token_ids": (),
+    "logits_processors": _NOTHING,
+    "truncate_prompt_tokens": (),
+    "skip_special_tokens": (True,),
+    "return_token_ids": (False,),
+    "return_tokens_as_token_ids": (False,),
+    "chat_template": (),
+    "chat_template_kwargs": ({},),
+    "documents": ([],),
+}
+"""The fields that would change the answer and are not supported, each with the values
+that ask for nothing. Any other value is refused: an answer that ignores it would be
+wrong. What has no effect on the text (user, metadata, store, service_tier, verbosity,
+prompt_cache_key, parallel_tool_calls, priority, …) needs no entry.
+"""
+
+
+def read_fields(body: Mapping[str, object], supported: Mapping[str, Reader]) -> dict[str, Any]:
+    """Return the values of the supported fields that were given.
+
+    Raises:
+        ApiError: 400, a field has the wrong type or asks for what is not supported.
+    """
+    values = {
+        name: read(name, body[name])
+        for name, read in supported.items()
+        if body.get(name) is not None
+    }
+    for name, neutral in _NEUTRAL.items():
+        value = body.get(name)
+        if value is not None and name not in supported and not _is_one_of(value, neutral):
+            raise invalid_field(name, _unsupported(name, neutral))
+    return values
+
+
+def _is_one_of(value: object, neutral: tuple[object, ...]) -> bool:
+    # 1 == True in Python and not in JSON.
+    return any(
+        value == item and isinstance(value, bool) == isinstance(item, bool) for item in neutral
+    )
+
+
+def _unsupported(name: str, neutral: tuple[object, ...]) -> str:
+    if name == "n":
+        return "n must be 1: several answers to one prompt are not supported."
+    return f"{name} is not supported; leave it out."

@@ -1,0 +1,38 @@
+"""The body of a request, from bytes to a JSON object."""
+
+from __future__ import annotations
+
+import json
+
+from headrace_gateway.openai.api_error import ApiError
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def parse_object(body: bytes) -> dict[str, object]:
+    """Parse a JSON object; the last of equal keys wins.
+
+    The parser is the lenient one of Python: it lets NaN, numbers past a double and
+    lone surrogates through, so that the check of the field can name the field.
+
+    Raises:
+        ApiError: 400, the body is no JSON object.
+    """
+    if not body:
+        raise ApiError(400, "The body is empty; send a JSON object.")
+    if body.startswith(_BYTE_ORDER_MARK):
+        raise ApiError(400, "The body starts with a byte order mark; send plain UTF-8.")
+    try:
+        value = json.loads(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ApiError(400, f"The body is not UTF-8 at byte {error.start}.") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ApiError(400, f"The body is not JSON: {error.msg} at {where}.") from None
+    except RecursionError:
+        raise ApiError(400, "The body is nested too deeply.") from None
+    except ValueError:
+        raise ApiError(400, "The body holds an integer with too many digits.") from None
+    if not isinstance(value, dict):
+        raise ApiError(400, "The body must be a JSON object.")
+    return value

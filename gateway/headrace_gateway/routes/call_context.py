@@ -1,0 +1,57 @@
+"""What goes with the calls that an HTTP request makes: its id and its deadline."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from headrace_gateway.exchange import exchange_of
+from headrace_gateway.openai.api_error import ApiError
+from headrace_gateway.upstream import CallContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import web
+
+    from headrace_gateway.config import GatewayConfig
+
+TIMEOUT_HEADER = "X-Request-Timeout"
+"""The seconds that the client will wait for the whole answer."""
+
+MAX_TIMEOUT_SECONDS = 86_400.0
+"""A day: no answer takes longer, and gRPC's clock has no room for far more."""
+
+
+def call_context(
+    request: web.Request,
+    config: GatewayConfig,
+    json_path: Callable[[str], str | None] = lambda _: None,
+) -> CallContext:
+    """Return the context for all calls of a request.
+
+    Raises:
+        ApiError: 400, X-Request-Timeout is no time.
+    """
+    exchange = exchange_of(request)
+    limits = (_asked_timeout(request), config.request_timeout_seconds)
+    timeout = min((limit for limit in limits if limit is not None), default=None)
+    deadline = None if timeout is None else exchange.started + timeout
+    return CallContext(exchange.request_id, deadline, json_path)
+
+
+def _asked_timeout(request: web.Request) -> float | None:
+    text = request.headers.get(TIMEOUT_HEADER)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
+        raise ApiError(
+            400,
+            f"{TIMEOUT_HEADER} must be a number of seconds above 0 and up to "
+            f"{MAX_TIMEOUT_SECONDS:g}.",
+        )
+    return seconds

@@ -1,0 +1,123 @@
+"""What chats and completions have in common on their way from the server to the client."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from aiohttp import web
+
+from headrace_gateway import sse
+from headrace_gateway.concurrency import all_of, first_error
+from headrace_gateway.event_stream import EventStream
+from headrace_gateway.openai.answer import (
+    Identity,
+    TokenCounts,
+    WholeAnswer,
+    join_responses,
+    token_counts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headrace.v1 import inference_service_pb2
+
+    from headrace_gateway.config import GatewayConfig
+    from headrace_gateway.openai.options import Options
+    from headrace_gateway.upstream import Answer, CallContext, Upstream
+
+
+class Chunks(Protocol):
+    """Makes the events of a stream; each method returns those that are due."""
+
+    def opening(self, index: int) -> Sequence[msgspec.Struct]:
+        """Begin an answer."""
+
+    def chunks(
+        self, index: int, response: inference_service_pb2.GenerateResponse
+    ) -> Sequence[msgspec.Struct]:
+        """Continue an answer."""
+
+    def closing(self, counts: TokenCounts) -> Sequence[msgspec.Struct]:
+        """End all answers."""
+
+
+def event_stream(request: web.Request, config: GatewayConfig) -> EventStream:
+    """Return the stream of a request, not started yet."""
+    return EventStream(
+        request,
+        write_timeout_seconds=config.write_timeout_seconds,
+        keep_alive_interval_seconds=config.keep_alive_interval_seconds,
+    )
+
+
+async def identify(
+    prefix: str, options: Options, upstream: Upstream, context: CallContext
+) -> Identity:
+    """Return a new identity with the name asked for, or that of the served model.
+
+    Raises:
+        ApiError: no model was asked for, and the server does not tell.
+    """
+    model = options.model or (await upstream.get_model("", context)).name
+    return Identity(f"{prefix}-{uuid.uuid4().hex}", int(time.time()), model)
+
+
+async def collect(answers: Sequence[Answer]) -> list[WholeAnswer]:
+    """Read all answers to their ends.
+
+    Raises:
+        ApiError: one of them ends with an error.
+    """
+    return await all_of(_collect_one(answer) for answer in answers)
+
+
+async def relay(events: EventStream, answers: Sequence[Answer], chunks: Chunks) -> TokenCounts:
+    """Send the answers as they are made, and what closes the stream.
+
+    Raises:
+        ApiError: an answer ends with an error.
+        ClientGoneError: nobody reads.
+    """
+    await events.start()
+    with first_error():
+        async with asyncio.TaskGroup() as tasks:
+            keeper = tasks.create_task(events.keep_alive())
+            counts = await all_of(
+                _relay_one(events, index, answer, chunks) for index, answer in enumerate(answers)
+            )
+            keeper.cancel()
+    total = sum(counts, TokenCounts())
+    await events.send(_encode(chunks.closing(total)) + sse.DONE)
+    return total
+
+
+def json_response(body: msgspec.Struct) -> web.Response:
+    """Return a response with a JSON body."""
+    return web.Response(body=msgspec.json.encode(body), content_type="application/json")
+
+
+async def _collect_one(answer: Answer) -> WholeAnswer:
+    return join_responses([response async for response in answer])
+
+
+async def _relay_one(
+    events: EventStream, index: int, answer: Answer, chunks: Chunks
+) -> TokenCounts:
+    counts = TokenCounts()
+    if opening := chunks.opening(index):
+        await events.send(_encode(opening))
+    async for response in answer:
+        if pieces := chunks.chunks(index, response):
+            await events.send(_encode(pieces))
+        if response.HasField("usage"):
+            counts = token_counts(response.usage)
+    return counts
+
+
+def _encode(events: Sequence[msgspec.Struct]) -> bytes:
+    return b"".join(sse.encode(msgspec.json.encode(event)) for event in events)

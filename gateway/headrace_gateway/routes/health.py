@@ -1,0 +1,51 @@
+"""GET /health, /readyz, /livez and /version, for people and orchestrators."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace_gateway import errors
+from headrace_gateway.routes.generation import json_response
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from headrace_gateway.gateway import Gateway
+
+
+class Status(msgspec.Struct, frozen=True):
+    """All is well; what is not is an error."""
+
+    status: str = "ok"
+
+
+class Version(msgspec.Struct, frozen=True):
+    """The version of Headrace."""
+
+    version: str
+
+
+class Health:
+    """Tells how the gateway and the server behind it are."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._version = Version(version("headrace"))
+
+    async def readiness(self, request: web.Request) -> web.Response:
+        """Return 200 when requests would be answered; else 503 with what is going on."""
+        if self._gateway.in_flight.is_draining:
+            raise errors.draining()
+        await self._gateway.upstream.check_readiness()
+        return json_response(Status())
+
+    async def liveness(self, request: web.Request) -> web.Response:
+        """Return 200: this process answers."""
+        return json_response(Status())
+
+    async def show_version(self, request: web.Request) -> web.Response:
+        """Return the version."""
+        return json_response(self._version)

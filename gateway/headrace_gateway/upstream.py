@@ -1,0 +1,300 @@
+"""The way to the inference server: metadata, deadlines, cancellation."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from headrace.v1 import (
+    inference_service_pb2,
+    inference_service_pb2_grpc,
+    model_service_pb2,
+    model_service_pb2_grpc,
+)
+
+from headrace_gateway import errors
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from types import TracebackType
+
+    from headrace.v1 import model_pb2
+
+HEALTH_TIMEOUT_SECONDS = 1.0
+"""How long a health check may take before the server counts as not serving."""
+
+CONTROL_TIMEOUT_SECONDS = 10.0
+"""How long the server may take to tell about its models."""
+
+MAX_CALLS = 1000
+"""The most calls under way. The server takes 1024 on one connection, which is far more
+than it queues; what is over would be held back by gRPC without a word.
+"""
+
+_SERVICE = "headrace.v1.InferenceService"
+_MODEL_PAGE_SIZE = 1000
+
+_RequestT = TypeVar("_RequestT")
+_ResponseT = TypeVar("_ResponseT")
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """What goes with a call beside its request.
+
+    Args:
+        request_id: the id of the HTTP request, for the server's log.
+        deadline: when the time is up on the clock of `time.monotonic`; None is never.
+        json_path: finds the JSON path behind a field of the contract, for errors.
+    """
+
+    request_id: str
+    deadline: float | None = None
+    json_path: Callable[[str], str | None] = lambda _: None
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Return the metadata of the call."""
+        return (("x-request-id", self.request_id),)
+
+    def remaining_seconds(self) -> float | None:
+        """Return the time that is left.
+
+        Raises:
+            ApiError: 504, there is none.
+        """
+        if self.deadline is None:
+            return None
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
+            raise errors.deadline_exceeded()
+        return remaining
+
+
+class Answer:
+    """The responses of one Generate call. Iterating raises ApiError unless the call ends
+    with a finished answer.
+    """
+
+    def __init__(
+        self,
+        call: grpc.aio.UnaryStreamCall[
+            inference_service_pb2.GenerateRequest, inference_service_pb2.GenerateResponse
+        ],
+        context: CallContext,
+    ) -> None:
+        self._call = call
+        self._context = context
+        self._read_ahead: inference_service_pb2.GenerateResponse | None = None
+        self._is_finished = False
+
+    async def wait_for_admission(self) -> None:
+        """Wait until the server has taken the request.
+
+        Raises:
+            ApiError: it has not.
+        """
+        if not await self._call.initial_metadata():
+            # Either a refusal, whose status comes with the first read, or a server that
+            # says nothing before its first response.
+            self._read_ahead = await self._read()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> inference_service_pb2.GenerateResponse:
+        response, self._read_ahead = self._read_ahead, None
+        if response is None:
+            response = await self._read()
+        if response is None:
+            raise StopAsyncIteration
+        return response
+
+    async def _read(self) -> inference_service_pb2.GenerateResponse | None:
+        try:
+            response = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            raise errors.from_rpc_error(error, self._context.json_path) from error
+        if response is grpc.aio.EOF:
+            if not self._is_finished:
+                raise errors.unfinished_answer()
+            return None
+        assert isinstance(response, inference_service_pb2.GenerateResponse)
+        self._is_finished = any(delta.HasField("finish") for delta in response.deltas)
+        return response
+
+
+class Upstream:
+    """The inference server. All errors leave as ApiError.
+
+    Args:
+        address: host and port of its gRPC service.
+        max_message_bytes: largest message in either direction.
+    """
+
+    def __init__(self, address: str, max_message_bytes: int) -> None:
+        self._address = address
+        self._max_message_bytes = max_message_bytes
+        self._num_calls = 0
+
+    async def __aenter__(self) -> Self:
+        self._channel = self._open_channel()
+        self._inference = inference_service_pb2_grpc.InferenceServiceStub(self._channel)
+        # A connection of its own, so that health is known whatever the load is.
+        self._control_channel = self._open_channel()
+        self._models = model_service_pb2_grpc.ModelServiceStub(self._control_channel)
+        self._health = health_pb2_grpc.HealthStub(self._control_channel)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._channel.close()
+        await self._control_channel.close()
+
+    @asynccontextmanager
+    async def generate(
+        self, request: inference_service_pb2.GenerateRequest, context: CallContext
+    ) -> AsyncIterator[Answer]:
+        """Start a call; leaving cancels it where it is not over.
+
+        Raises:
+            ApiError: 429, too many calls are under way; 504, the time is up.
+        """
+        with self._counted():
+            call = self._inference.Generate(
+                request, timeout=context.remaining_seconds(), metadata=context.metadata()
+            )
+            try:
+                yield Answer(call, context)
+            finally:
+                # A call that is merely dropped runs on in the server.
+                call.cancel()
+
+    @asynccontextmanager
+    async def generate_all(
+        self, requests: Sequence[inference_service_pb2.GenerateRequest], context: CallContext
+    ) -> AsyncIterator[list[Answer]]:
+        """Start a call for each request and wait until all are admitted.
+
+        Raises:
+            ApiError: one is not; the others are cancelled.
+        """
+        async with AsyncExitStack() as stack:
+            answers = [
+                await stack.enter_async_context(self.generate(request, context))
+                for request in requests
+            ]
+            for answer in answers:
+                await answer.wait_for_admission()
+            yield answers
+
+    async def detokenize(self, model: str, token_ids: Sequence[int], context: CallContext) -> str:
+        """Return the text of token ids.
+
+        Raises:
+            ApiError: the server refuses them or cannot be reached.
+        """
+        request = inference_service_pb2.DetokenizeRequest(model=model, token_ids=token_ids)
+        with self._counted():
+            return (await _unary(self._inference.Detokenize, request, context)).text
+
+    async def get_model(self, name: str, context: CallContext) -> model_pb2.Model:
+        """Return a model by its name or an alias; the served one for an empty name.
+
+        Raises:
+            ApiError: 404, there is none; 503, it is not loaded yet.
+        """
+        request = model_service_pb2.GetModelRequest(name=name)
+        return (await _unary(self._models.GetModel, request, context)).model
+
+    async def list_models(self, context: CallContext) -> list[model_pb2.Model]:
+        """Return all served models.
+
+        Raises:
+            ApiError: the server cannot be reached.
+        """
+        request = model_service_pb2.ListModelsRequest(page_size=_MODEL_PAGE_SIZE)
+        models: list[model_pb2.Model] = []
+        while True:
+            response = await _unary(self._models.ListModels, request, context)
+            models.extend(response.models)
+            if not response.next_page_token:
+                return models
+            request.page_token = response.next_page_token
+
+    async def check_readiness(self) -> None:
+        """Return when the server takes requests.
+
+        Raises:
+            ApiError: 503, it does not; the message says what it is doing.
+        """
+        check = health_pb2.HealthCheckRequest(service=_SERVICE)
+        try:
+            response = await self._health.Check(check, timeout=HEALTH_TIMEOUT_SECONDS)
+            if response.status == health_pb2.HealthCheckResponse.SERVING:
+                return
+            # Health has no words, but a refusal has.
+            model = model_service_pb2.GetModelRequest()
+            await self._models.GetModel(model, timeout=HEALTH_TIMEOUT_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            raise errors.not_ready(error) from error
+        raise errors.not_ready(None)
+
+    def _open_channel(self) -> grpc.aio.Channel:
+        return grpc.aio.insecure_channel(
+            self._address,
+            options=[
+                ("grpc.max_send_message_length", self._max_message_bytes),
+                ("grpc.max_receive_message_length", self._max_message_bytes),
+                # Each channel is a connection of its own.
+                ("grpc.use_local_subchannel_pool", 1),
+                # A server that comes back is found within a second.
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.min_reconnect_backoff_ms", 1_000),
+                ("grpc.max_reconnect_backoff_ms", 1_000),
+                # A server that is frozen or cut off is noticed.
+                ("grpc.keepalive_time_ms", 20_000),
+                ("grpc.keepalive_timeout_ms", 5_000),
+                ("grpc.http2.ping_timeout_ms", 5_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.max_pings_without_data", 0),
+                # The server is next door, whatever proxy the environment names.
+                ("grpc.enable_http_proxy", 0),
+            ],
+        )
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        if self._num_calls == MAX_CALLS:
+            raise errors.too_many_calls()
+        self._num_calls += 1
+        try:
+            yield
+        finally:
+            self._num_calls -= 1
+
+
+async def _unary(
+    method: grpc.aio.UnaryUnaryMultiCallable[_RequestT, _ResponseT],
+    request: _RequestT,
+    context: CallContext,
+) -> _ResponseT:
+    timeout = context.remaining_seconds()
+    call = method(
+        request,
+        timeout=CONTROL_TIMEOUT_SECONDS if timeout is None else timeout,
+        metadata=context.metadata(),
+    )
+    try:
+        return await call
+    except grpc.aio.AioRpcError as error:
+        raise errors.from_rpc_error(error, context.json_path) from error
+    finally:
+        call.cancel()
