@@ -104,6 +104,7 @@ class ChatTemplate:
                 "add a new message or send the prompt as text."
             )
             raise InvalidFieldError("chat.messages", message)
+        before = before.replace(end, "").replace(mark, "")  # where the content is shown twice
         return before if after.startswith(" ") else before.rstrip()
 
     def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:

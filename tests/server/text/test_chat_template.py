@@ -1,0 +1,176 @@
+from functools import cache
+
+import pytest
+from headrace_server.errors import InvalidFieldError
+from headrace_server.text import chat_template
+from headrace_server.text.chat_template import ChatTemplate, TemplateSyntaxError
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from tests.server.text.tokenizer_files import CHATML, INST
+
+TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+
+REASONING = """
+{%- macro part(role, content) -%}
+<|im_start|>{{ role }}
+{{ content }}<|im_end|>
+{% endmacro -%}
+{%- set ns = namespace(last=none) -%}
+{%- for message in messages if message.role != "system" -%}
+    {%- set ns.last = loop.index0 -%}
+{%- endfor -%}
+{% for message in messages %}
+    {% if message.role == "assistant" and "</think>" in message.content %}
+        {% set content = message.content.split("</think>")[-1].lstrip("\\n") %}
+    {% else %}
+        {% set content = message.content %}
+    {% endif %}
+    {% if loop.index0 > 30 %}{% break %}{% endif %}
+{{ part(message.role, content) }}
+    {%- if message.name is defined %}{{ message.name | tojson }}{% endif %}
+{% endfor %}
+{% if tools %}never{% endif %}{{ dict(a=1)["a"] }}
+{% if add_generation_prompt %}{% generation %}<|im_start|>assistant
+{% endgeneration %}{% endif %}
+"""
+
+TEMPLATES = [CHATML, INST, REASONING]
+WORDS = st.text(st.sampled_from("ab \n<{%é</think>🌊"), max_size=8)
+ROLES = st.sampled_from(["system", "user", "assistant"])
+MESSAGES = st.lists(
+    st.one_of(
+        st.fixed_dictionaries({"role": ROLES, "content": WORDS}),
+        st.fixed_dictionaries({"role": ROLES, "content": WORDS, "name": WORDS}),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def message(role, content):
+    return {"role": role, "content": content}
+
+
+@cache
+def compiled(source):
+    return ChatTemplate(source, TOKENS)
+
+
+def render(source, messages, *, add_generation_prompt=False):
+    return compiled(source).render(messages, add_generation_prompt=add_generation_prompt)
+
+
+def reference(source, messages, **options):
+    """What transformers makes of the messages; None when it raises."""
+    try:
+        [text], _ = render_jinja_template([messages], chat_template=source, **options, **TOKENS)
+    except Exception:
+        return None
+    return text
+
+
+@pytest.mark.parametrize("source", TEMPLATES)
+@given(messages=MESSAGES, add_generation_prompt=st.booleans())
+def test_chats_are_rendered_as_by_transformers(source, messages, add_generation_prompt):
+    """The text equals that of transformers, and what it refuses is refused."""
+    expected = reference(source, messages, add_generation_prompt=add_generation_prompt)
+    if expected is None:
+        with pytest.raises(InvalidFieldError):
+            render(source, messages, add_generation_prompt=add_generation_prompt)
+    else:
+        actual = render(source, messages, add_generation_prompt=add_generation_prompt)
+        assert expected == actual
+
+
+@pytest.mark.parametrize("source", TEMPLATES)
+@given(messages=MESSAGES)
+def test_a_last_message_is_left_open_as_by_transformers(source, messages):
+    """A chat to continue ends where it does in transformers."""
+    expected = reference(source, messages, continue_final_message=True)
+    if expected is None:
+        with pytest.raises(InvalidFieldError):
+            compiled(source).render_open(messages)
+    else:
+        assert expected == compiled(source).render_open(messages)
+
+
+def test_a_refusal_of_the_template_reaches_the_caller():
+    """The words of raise_exception are shown, on one line and cut."""
+    with pytest.raises(InvalidFieldError) as caught:
+        render(INST, [message("system", "x")])
+    assert caught.value.field == "chat.messages"
+    assert caught.value.message == (
+        "The model's chat template refuses these messages: "
+        "Only user and assistant roles are supported!"
+    )
+
+    with pytest.raises(InvalidFieldError) as caught:
+        render("{{ raise_exception('a\\n\\x07b' ~ 'c' * 9999) }}", [message("user", "x")])
+    assert len(caught.value.message) < 300
+    assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ messages[0].missing.more }}",
+        "{{ 1 / 0 }}",
+        "{{ messages + 1 }}",
+        "{{ ''.__class__.__mro__ }}",
+        "{{ messages.append(1) }}",
+        "{% set ns = namespace(_x=1) %}",
+        "{% set ns = namespace() %}{% set ns.__class__ = 1 %}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% for i in range(10 ** 9) %}{% endfor %}",
+    ],
+)
+def test_a_failing_template_tells_no_internals(source):
+    """Whatever a template stumbles over, or is forbidden, the caller reads one fixed sentence."""
+    with pytest.raises(InvalidFieldError) as caught:
+        render(source, [message("user", "secret")])
+    assert caught.value.message == (
+        "The model's chat template fails on these messages; send others, or the prompt as text."
+    )
+
+
+def test_the_size_of_a_rendered_chat_is_bounded(monkeypatch):
+    """A template that makes ever more of a chat is stopped."""
+    monkeypatch.setattr(chat_template, "MAX_RENDERED_CHARACTERS", 1000)
+    endless = "{% for i in range(99999) %}{{ messages[0].content }}{% endfor %}"
+    with pytest.raises(InvalidFieldError, match="too much"):
+        render(endless, [message("user", "x" * 100)])
+
+
+def test_the_time_of_rendering_is_bounded(monkeypatch):
+    """A template that goes on for too long is stopped."""
+    monkeypatch.setattr(chat_template, "MAX_RENDER_SECONDS", 0.0)
+    with pytest.raises(InvalidFieldError, match="too much"):
+        render("{{ 1 }}{{ 2 }}", [message("user", "x")])
+
+
+def test_the_time_of_day_is_known_to_templates():
+    """strftime_now formats the present."""
+    text = render("{{ strftime_now('%Y') }}", [message("user", "x")])
+    assert 2024 <= int(text) <= 9999
+
+
+def test_a_broken_template_names_its_line():
+    """Who brings a template that cannot be compiled learns where to look."""
+    with pytest.raises(TemplateSyntaxError, match="line 2"):
+        ChatTemplate("{{ messages }}\n{% for %}", TOKENS)
+
+
+def test_a_changed_last_message_cannot_be_continued():
+    """When the template does not show the last message as it is, continuing it is refused."""
+    with pytest.raises(InvalidFieldError, match="cannot be continued"):
+        ChatTemplate("{{ messages[0].content | upper }}", {}).render_open([message("user", "x")])
+    with pytest.raises(InvalidFieldError, match="cannot be continued"):
+        ChatTemplate("nothing", {}).render_open([message("user", "x")])
+
+
+def test_a_last_message_that_is_shown_twice_is_cut_at_the_second_place():
+    """Nothing of the search for the end of a message is left in the text."""
+    source = "{{ messages[0].content }}|{{ messages[0].content | trim }}|{{ messages[0].content }}."
+    assert compiled(source).render_open([message("user", "x")]) == "x|x|x"
