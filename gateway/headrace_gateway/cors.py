@@ -25,13 +25,15 @@ class CorsPolicy:
     """
 
     def __init__(self, origins: tuple[str, ...]) -> None:
-        self._origins = frozenset(origins)
+        self._allows_all = "*" in origins
+        self._allows_local = "localhost" in origins
+        self._listed = frozenset(origin for origin in origins if "://" in origin)
 
     def allows(self, origin: str) -> bool:
         """Tell whether a page of this origin may use the API."""
-        if "*" in self._origins or origin in self._origins:
+        if self._allows_all or origin in self._listed:
             return True
-        return "localhost" in self._origins and _is_local(origin)
+        return self._allows_local and _is_local(origin)
 
     def response_headers(self, origin: str | None) -> dict[str, str]:
         """Return the headers of every response to a request with this origin."""

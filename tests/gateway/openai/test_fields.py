@@ -1,0 +1,100 @@
+"""The table of fields."""
+
+import pytest
+from headrace_gateway.openai.api_error import ApiError
+from headrace_gateway.openai.fields import CHAT_FIELDS, COMPLETION_FIELDS, read_fields
+
+REFUSED = {
+    "n": [0, 2, -1, True, "1"],
+    "best_of": [2],
+    "logprobs": [True, 0, 5, -1],
+    "top_logprobs": [1, 21, -1],
+    "prompt_logprobs": [1],
+    "logit_bias": [{"50256": -100}, {"AI": 0}, []],
+    "presence_penalty": [0.1, -2, float("nan")],
+    "frequency_penalty": [0.1],
+    "repetition_penalty": [1.1, 0],
+    "response_format": [{"type": "json_object"}, {"type": "json_schema"}, {"type": "sound"}, 1],
+    "tools": [[{"type": "function"}], {}],
+    "tool_choice": ["required", {"type": "function"}],
+    "functions": [[{"name": "f"}]],
+    "function_call": [{"name": "f"}],
+    "modalities": [["text", "audio"]],
+    "audio": [{"voice": "alloy"}],
+    "suffix": ["!"],
+    "structured_outputs": [{"regex": "a+"}],
+    "guided_json": [{"type": "object"}],
+    "bad_words": [["no"]],
+    "skip_special_tokens": [False],
+    "chat_template": ["{{ messages }}"],
+    "chat_template_kwargs": [{"enable_thinking": False}],
+    "return_token_ids": [True],
+    "use_beam_search": [True],
+}
+
+NEUTRAL = {
+    "n": [1, 1.0, None],
+    "best_of": [1],
+    "logprobs": [False, None],
+    "top_logprobs": [0, None],
+    "logit_bias": [{}, None],
+    "presence_penalty": [0, 0.0, -0.0],
+    "frequency_penalty": [0],
+    "repetition_penalty": [1.0],
+    "response_format": [{"type": "text"}, None],
+    "tools": [[], None],
+    "tool_choice": ["none", "auto", None],
+    "modalities": [["text"]],
+    "skip_special_tokens": [True],
+    "suffix": ["", None],
+    # No effect on the text, whatever they say.
+    "user": ["alice", 5],
+    "metadata": [{"a": "b"}],
+    "store": [True],
+    "service_tier": ["flex"],
+    "prompt_cache_key": ["k"],
+    "verbosity": ["low"],
+    "parallel_tool_calls": [True, False],
+    "priority": [3],
+    "a_field_to_come": [{"a": [1]}, float("nan"), "\ude00"],
+}
+
+
+@pytest.mark.parametrize("supported", [CHAT_FIELDS, COMPLETION_FIELDS])
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in REFUSED.items() for v in vs])
+def test_a_wish_that_cannot_be_met_is_refused_by_name(supported, name, value):
+    """What would change the answer and is not supported is never ignored."""
+    with pytest.raises(ApiError) as refusal:
+        read_fields({name: value}, supported)
+    assert (refusal.value.status, refusal.value.param) == (400, name)
+
+
+@pytest.mark.parametrize("supported", [CHAT_FIELDS, COMPLETION_FIELDS])
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in NEUTRAL.items() for v in vs])
+def test_a_wish_for_nothing_is_taken(supported, name, value):
+    """Neutral values, fields without effect on the text and unknown ones pass."""
+    assert read_fields({name: value}, supported) == {}
+
+
+@pytest.mark.parametrize("supported", [CHAT_FIELDS, COMPLETION_FIELDS])
+def test_null_means_not_given(supported):
+    """A null is as good as nothing in every field."""
+    assert read_fields(dict.fromkeys(supported), supported) == {}
+
+
+def test_of_two_unmet_wishes_the_more_special_is_named():
+    """Of logprobs and top_logprobs the latter is named: it says what was wanted."""
+    with pytest.raises(ApiError) as refusal:
+        read_fields({"logprobs": True, "top_logprobs": 21}, CHAT_FIELDS)
+    assert refusal.value.param == "top_logprobs"
+
+
+def test_a_chat_cannot_echo_and_a_completion_has_one_name_for_its_length():
+    """Fields of the other endpoint are refused where they would change the answer."""
+    for body, supported in (
+        ({"echo": True}, CHAT_FIELDS),
+        ({"max_completion_tokens": 5}, COMPLETION_FIELDS),
+    ):
+        with pytest.raises(ApiError) as refusal:
+            read_fields(body, supported)
+        assert [refusal.value.param] == list(body)

@@ -1,0 +1,47 @@
+"""From bytes to a JSON object."""
+
+import math
+
+import pytest
+from headrace_gateway.openai.api_error import ApiError
+from headrace_gateway.openai.json_body import parse_object
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "The body is empty; send a JSON object."),
+        (b"\xef\xbb\xbf{}", "The body starts with a byte order mark; send plain UTF-8."),
+        (b'{"a": "\xff"}', "The body is not UTF-8 at byte 7."),
+        ('{"a": 1}'.encode("utf-16"), "The body is not UTF-8 at byte 0."),
+        (b'{"a": "\xed\xb8\x80"}', "The body is not UTF-8 at byte 7."),
+        (b"{", "The body is not JSON: Expecting property name enclosed in double quotes at"),
+        (b'{"a": 1} x', "The body is not JSON: Extra data at line 1, column 10."),
+        (b"[" * 100_000, "The body is nested too deeply."),
+        (b'{"a":' * 100_000, "The body is nested too deeply."),
+        (b'{"a": ' + b"9" * 5000 + b"}", "The body holds an integer with too many digits."),
+        (b"[]", "The body must be a JSON object."),
+        (b"null", "The body must be a JSON object."),
+        (b'"text"', "The body must be a JSON object."),
+    ],
+)
+def test_what_is_no_json_object_is_refused_in_words(body, words):
+    """Each way of not being a JSON object has its own sentence and status 400."""
+    with pytest.raises(ApiError) as refusal:
+        parse_object(body)
+    assert refusal.value.status == 400
+    assert refusal.value.message.startswith(words)
+
+
+def test_the_last_of_equal_keys_wins():
+    """Duplicate keys are read the same way every time."""
+    assert parse_object(b'{"a": 1, "b": 2, "a": 3}') == {"a": 3, "b": 2}
+
+
+def test_what_json_forbids_in_values_passes_to_the_check_of_the_field():
+    """NaN, infinity and lone surrogates get through, so that a field can be named."""
+    parsed = parse_object(b'{"a": NaN, "b": 1e999, "c": "\\ude00", "d": "\\ud83c\\udf0d"}')
+    assert math.isnan(parsed["a"])
+    assert parsed["b"] == math.inf
+    assert parsed["c"] == "\ude00"
+    assert parsed["d"] == "🌍"

@@ -1,0 +1,160 @@
+"""From JSON objects to requests of the contract."""
+
+import pytest
+from google.protobuf import text_format
+from headrace.v1 import inference_service_pb2 as pb
+from headrace_gateway.openai.api_error import ApiError
+from headrace_gateway.openai.chat_request import parse_chat_request
+from headrace_gateway.openai.completion_request import parse_completion_request
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+CHAT = 'chat { messages { role: ROLE_USER content: "Hi" } }'
+WHOLE = "output { chunking { whole: true } }"
+
+
+def request_of(text):
+    return text_format.Parse(text, pb.GenerateRequest())
+
+
+def test_the_smallest_chat_sets_nothing_but_the_conversation():
+    """What the caller leaves out is left to the server's defaults."""
+    request = parse_chat_request({"messages": MESSAGES}).to_generate_request()
+    assert request == request_of(f"{CHAT} sampling {{}} stopping {{}} {WHOLE}")
+
+
+def test_every_supported_field_of_a_chat_arrives():
+    """Each field has its place in the contract; a stream is not held back to be whole."""
+    chat = parse_chat_request(
+        {
+            "model": "m",
+            "messages": MESSAGES,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "max_tokens": 5,
+            "max_completion_tokens": 7,
+            "temperature": 0,
+            "top_p": 0.5,
+            "top_k": 40,
+            "min_p": 0.25,
+            "seed": -(2**63),
+            "stop": ["a", "b"],
+            "stop_token_ids": [3],
+            "min_tokens": 2,
+            "ignore_eos": True,
+            "include_stop_str_in_output": True,
+            "add_generation_prompt": False,
+            "continue_final_message": True,
+            "request_id": "r",
+        }
+    )
+    assert (chat.options.stream, chat.options.include_usage) == (True, True)
+    assert chat.to_generate_request() == request_of(
+        """
+        model: "m" request_id: "r"
+        chat {
+          messages { role: ROLE_USER content: "Hi" }
+          add_generation_prompt: false continue_final_message: true
+        }
+        sampling { temperature: 0 top_p: 0.5 top_k: 40 min_p: 0.25 seed: -9223372036854775808 }
+        stopping {
+          max_output_tokens: 7 min_output_tokens: 2 stop_sequences: "a" stop_sequences: "b"
+          stop_token_ids: 3 ignore_end_of_text: true include_stop_in_output: true
+        }
+        """
+    )
+
+
+def test_minus_one_in_top_k_means_all_tokens():
+    """The dialect's -1 is the contract's 0."""
+    request = parse_chat_request({"messages": MESSAGES, "top_k": -1}).to_generate_request()
+    assert (request.sampling.HasField("top_k"), request.sampling.top_k) == (True, 0)
+
+
+def test_ranges_are_left_to_the_server():
+    """Numbers out of range but of the right type pass: the server refuses them for both fronts."""
+    body = {"messages": [], "max_tokens": -24, "temperature": 1e300, "stop": "", "top_p": 7}
+    request = parse_chat_request(body).to_generate_request()
+    assert request.stopping.max_output_tokens == -24
+    assert request.sampling.temperature == float("inf")
+    assert request.stopping.stop_sequences == [""]
+    assert request.WhichOneof("prompt") == "chat"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("chat.messages[2].role", "messages[2].role"),
+        ("chat.messages", "messages"),
+        ("chat", "messages"),
+        ("stopping.max_output_tokens", "max_completion_tokens"),
+        ("stopping.stop_sequences[1]", "stop[1]"),
+        ("sampling.temperature", "temperature"),
+        ("model", "model"),
+        ("output.chunking.whole", None),
+        ("chatter", None),
+    ],
+)
+def test_a_field_of_the_contract_has_its_json_path(path, expected):
+    """An error of the server is about the field that the caller has sent."""
+    chat = parse_chat_request({"messages": MESSAGES, "max_completion_tokens": 5})
+    assert chat.options.json_path(path) == expected
+
+
+def test_the_length_of_a_chat_is_max_tokens_unless_the_newer_name_was_sent():
+    """Errors about the length name the field that it came from."""
+    options = parse_chat_request({"messages": MESSAGES, "max_tokens": 5}).options
+    assert options.json_path("stopping.max_output_tokens") == "max_tokens"
+
+
+def test_each_prompt_of_a_completion_becomes_a_request():
+    """Prompts share everything but the label, which the server takes once at a time."""
+    body = {"prompt": [[1, 2], []], "request_id": "r", "max_tokens": 3}
+    completion = parse_completion_request(body)
+    rest = f"sampling {{}} stopping {{ max_output_tokens: 3 }} {WHOLE}"
+    assert completion.to_generate_requests() == [
+        request_of(f'request_id: "r-0" token_ids {{ ids: 1 ids: 2 }} {rest}'),
+        request_of(f'request_id: "r-1" token_ids {{}} {rest}'),
+    ]
+    assert completion.options.json_path("token_ids.ids[1]") == "prompt[1]"
+
+
+def test_a_single_prompt_keeps_its_label_and_the_length_is_16():
+    """A completion without a length gets OpenAI's 16 tokens."""
+    completion = parse_completion_request({"prompt": "", "request_id": "r", "echo": True})
+    assert completion.echo
+    assert completion.to_generate_requests() == [
+        request_of(
+            f'request_id: "r" text: "" sampling {{}} stopping {{ max_output_tokens: 16 }} {WHOLE}'
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parse", "body", "param"),
+    [
+        (parse_chat_request, {}, "messages"),
+        (parse_chat_request, {"messages": None}, "messages"),
+        (parse_completion_request, {}, "prompt"),
+        (parse_chat_request, {"messages": MESSAGES, "stream_options": {}}, "stream_options"),
+        (
+            parse_completion_request,
+            {"prompt": "x", "stream": False, "stream_options": {"include_usage": True}},
+            "stream_options",
+        ),
+        (
+            parse_chat_request,
+            {"messages": MESSAGES, "stream": True, "stream_options": []},
+            "stream_options",
+        ),
+        (
+            parse_chat_request,
+            {"messages": MESSAGES, "stream": True, "stream_options": {"include_usage": 1}},
+            "stream_options.include_usage",
+        ),
+    ],
+)
+def test_what_is_missing_or_contradicts_is_refused(parse, body, param):
+    """The prompt must be there, and stream_options only with a stream."""
+    with pytest.raises(ApiError) as refusal:
+        parse(body)
+    assert (refusal.value.status, refusal.value.param) == (400, param)

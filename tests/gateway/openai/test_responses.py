@@ -1,0 +1,174 @@
+"""The shapes of answers, key by key."""
+
+import json
+
+import msgspec
+from headrace.v1 import inference_service_pb2 as pb
+from headrace.v1 import stopping_pb2
+from headrace.v1.model_pb2 import Model
+from headrace_gateway.openai.answer import (
+    Identity,
+    TokenCounts,
+    WholeAnswer,
+    finish_reason,
+    join_responses,
+)
+from headrace_gateway.openai.chat_response import ChatChunks, chat_completion
+from headrace_gateway.openai.completion_response import CompletionChunks, completion
+from headrace_gateway.openai.model_response import model, model_list
+
+IDENTITY = Identity("id-1", 1700000000, "tiny")
+SHARED = {"id": "id-1", "created": 1700000000, "model": "tiny"}
+USAGE = {
+    "prompt_tokens": 5,
+    "completion_tokens": 3,
+    "total_tokens": 8,
+    "prompt_tokens_details": {"cached_tokens": 0},
+}
+
+
+def as_json(value):
+    return json.loads(msgspec.json.encode(value))
+
+
+def response(text="", reason=None, usage=None):
+    message = pb.GenerateResponse(deltas=[pb.CandidateDelta(text=text)])
+    if reason is not None:
+        message.deltas[0].finish.reason = reason
+    if usage is not None:
+        message.usage.prompt_token_count, message.usage.output_token_count = usage
+    return message
+
+
+def test_every_finish_reason_of_the_contract_has_openais_word():
+    """An answer that said all it had to say ended with stop, one that was cut with length."""
+    words = {
+        name.removeprefix("FINISH_REASON_"): finish_reason(number)
+        for name, number in stopping_pb2.FinishReason.items()
+        if number
+    }
+    assert words == {
+        "END_OF_TEXT": "stop",
+        "STOP_SEQUENCE": "stop",
+        "MAX_OUTPUT_TOKENS": "length",
+        "CONTEXT_LENGTH": "length",
+        "TIME_LIMIT": "length",
+    }
+
+
+def test_responses_join_to_the_whole_answer():
+    """The text is the concatenation of all deltas; reason and counts come with the last."""
+    joined = join_responses(
+        [
+            pb.GenerateResponse(prompt=pb.PromptInfo(token_count=5)),
+            response("Hel"),
+            response("lo", stopping_pb2.FINISH_REASON_MAX_OUTPUT_TOKENS, (5, 3)),
+        ]
+    )
+    assert joined == WholeAnswer("Hello", "length", TokenCounts(5, 3))
+
+
+def test_a_whole_chat():
+    """The response of a chat has all keys that clients look for, the empty ones as null."""
+    answer = WholeAnswer("Hello", "stop", TokenCounts(5, 3))
+    assert as_json(chat_completion(IDENTITY, answer)) == {
+        "object": "chat.completion",
+        **SHARED,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hello", "refusal": None},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": USAGE,
+    }
+
+
+def chat_chunk(delta, reason=None, **usage):
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+    return {"object": "chat.completion.chunk", **SHARED, "choices": [choice], **usage}
+
+
+def test_a_streamed_chat():
+    """The role comes first, then the text, then the end with an empty delta; no usage unasked."""
+    chunks = ChatChunks(IDENTITY, include_usage=False)
+    end = response("lo", stopping_pb2.FINISH_REASON_END_OF_TEXT, (5, 3))
+    events = [
+        *chunks.opening(0),
+        *chunks.chunks(0, pb.GenerateResponse(prompt=pb.PromptInfo(token_count=5))),
+        *chunks.chunks(0, response("Hel")),
+        *chunks.chunks(0, end),
+        *chunks.closing(TokenCounts(5, 3)),
+    ]
+    assert as_json(events) == [
+        chat_chunk({"role": "assistant", "content": ""}),
+        chat_chunk({"content": "Hel"}),
+        chat_chunk({"content": "lo"}),
+        chat_chunk({}, "stop"),
+    ]
+
+
+def test_usage_on_request():
+    """With include_usage every chunk has a null but an extra last one, which has no choices."""
+    chunks = ChatChunks(IDENTITY, include_usage=True)
+    events = [*chunks.opening(0), *chunks.closing(TokenCounts(5, 3))]
+    assert as_json(events) == [
+        chat_chunk({"role": "assistant", "content": ""}, usage=None),
+        {"object": "chat.completion.chunk", **SHARED, "choices": [], "usage": USAGE},
+    ]
+
+
+def text_choice(index, text, reason=None):
+    return {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
+
+
+def test_whole_completions():
+    """Each prompt has the choice with its index; the counts are those of all together."""
+    answers = [
+        WholeAnswer("a", "stop", TokenCounts(2, 1)),
+        WholeAnswer("b", "length", TokenCounts(3, 2)),
+    ]
+    assert as_json(completion(IDENTITY, ["", "echo "], answers)) == {
+        "object": "text_completion",
+        **SHARED,
+        "choices": [text_choice(0, "a", "stop"), text_choice(1, "echo b", "length")],
+        "usage": USAGE,
+    }
+
+
+def test_streamed_completions():
+    """Chunks have the shape of the whole; an echo is the first piece of its choice."""
+    chunks = CompletionChunks(IDENTITY, ["", "echo "], include_usage=True)
+    end = response("b", stopping_pb2.FINISH_REASON_MAX_OUTPUT_TOKENS, (5, 3))
+    events = [
+        *chunks.opening(0),
+        *chunks.opening(1),
+        *chunks.chunks(1, end),
+        *chunks.closing(TokenCounts(5, 3)),
+    ]
+    head = {"object": "text_completion", **SHARED}
+    assert as_json(events) == [
+        {**head, "choices": [text_choice(1, "echo ")], "usage": None},
+        {**head, "choices": [text_choice(1, "b")], "usage": None},
+        {**head, "choices": [text_choice(1, "", "length")], "usage": None},
+        {**head, "choices": [], "usage": USAGE},
+    ]
+
+
+def test_a_model_is_listed_under_each_of_its_names():
+    """Names and aliases alike are what a request may say."""
+    served = Model(name="org/tiny", aliases=["small"], context_length=2048)
+    served.ready_time.seconds = 1700000000
+    entry = {
+        "object": "model",
+        "created": 1700000000,
+        "owned_by": "headrace",
+        "max_model_len": 2048,
+    }
+    assert as_json(model_list([served])) == {
+        "object": "list",
+        "data": [{"id": "org/tiny", **entry}, {"id": "small", **entry}],
+    }
+    assert as_json(model("small", served)) == {"id": "small", **entry}
