@@ -179,10 +179,9 @@ class NativeBackend:
                 return
             case "stop_token" | "max_output_tokens":
                 stream.put(output.token_ids, BackendFinish(output.finish))
-            case "failed":
+            case "failed" | "aborted":
+                # Only leaving aborts, so of an abort nobody hears, unless it is read after that.
                 stream.fail(RequestFailedError("The engine failed on this request."))
-            case "aborted":
-                pass  # nobody reads: only leaving the stream aborts
         self._close(stream)
 
     def _close(self, stream: TokenStream) -> None:
