@@ -126,6 +126,7 @@ class ScriptedServer(
         self.script: Script = hello
         self.calls: list[CallRecord] = []
         self.is_serving = True
+        self.health_was_asked = threading.Event()
         self.model_refusal: Refusal | None = None
         self.models = [a_model()]
         self.page_size = 100
@@ -201,6 +202,7 @@ class ScriptedServer(
         self, request: health_pb2.HealthCheckRequest, context: grpc.ServicerContext
     ) -> health_pb2.HealthCheckResponse:
         self.unary_request = request
+        self.health_was_asked.set()
         status = health_pb2.HealthCheckResponse
         return status(status=status.SERVING if self.is_serving else status.NOT_SERVING)
 

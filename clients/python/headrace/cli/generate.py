@@ -1,0 +1,114 @@
+"""`headrace generate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import headrace
+from headrace.cli.errors import CommandError, ExitCode
+from headrace.cli.flags import (
+    SAMPLING_FLAGS,
+    STOPPING_FLAGS,
+    add_model,
+    add_options,
+    add_target,
+    read_options,
+)
+from headrace.cli.terminal import AnswerPrinter, note, statistics
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from headrace.cli.flags import Commands
+
+_DESCRIPTION = """\
+Continue a text and print the answer as it is made. The output is exactly the answer; only
+on a terminal a newline is added."""
+_EPILOG = """\
+examples:
+  headrace generate "Once upon a time"
+  headrace generate --chat "What is the capital of France?" --temperature 0
+  headrace generate --max-tokens 50 < story.txt          a newline at its end is left out
+  headrace generate --chat --system "Answer in one word." "Is the sky blue?"
+  headrace generate "2, 4, 6," --stop 20 --json | jq .token_ids
+
+Ctrl-C stops the work on the server, too, and exits with 130.
+"""
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "generate",
+        help="continue a text",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    prompt = parser.add_argument_group("prompt")
+    prompt.add_argument(
+        "prompt", nargs="?", metavar="PROMPT", help="the text; - or nothing reads standard input"
+    )
+    prompt.add_argument(
+        "--chat", action="store_true", help="let the model answer the text, as in a conversation"
+    )
+    prompt.add_argument("--system", metavar="TEXT", help="how to behave; goes with --chat")
+    add_options(parser, "sampling (default: the model's own)", SAMPLING_FLAGS)
+    add_options(parser, "length and time", STOPPING_FLAGS)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--json", action="store_true", help="print one JSON object when the answer is complete"
+    )
+    output.add_argument(
+        "--stats", action="store_true", help="print counts and times to the standard error"
+    )
+    add_model(add_target(parser))
+    parser.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Read the prompt and print the answer."""
+    options = {**read_options(given), **_prompt(given)}
+    with headrace.Client(given.target) as client:
+        generation = client.generate(**options) if given.json else _print_stream(client, options)
+    if given.json:
+        print(json.dumps(asdict(generation), ensure_ascii=False))
+    if given.stats:
+        note(statistics(generation))
+    return ExitCode.DONE
+
+
+def _print_stream(client: headrace.Client, options: Mapping[str, Any]) -> headrace.Generation:
+    printer = AnswerPrinter()
+    try:
+        with client.stream(**options) as stream:
+            for delta in stream:
+                printer.write(delta.text)
+    finally:
+        printer.end_line()
+    return stream.generation
+
+
+def _prompt(given: argparse.Namespace) -> dict[str, Any]:
+    if given.system is not None and not given.chat:
+        raise CommandError("--system goes with --chat.", ExitCode.USAGE)
+    if given.prompt is None and sys.stdin.isatty():
+        raise CommandError(
+            'There is no prompt. Give one, as in: headrace generate "Once upon a time"',
+            ExitCode.USAGE,
+        )
+    text = _read_standard_input() if given.prompt in (None, "-") else given.prompt
+    if not given.chat:
+        return {"prompt": text}
+    system = [] if given.system is None else [{"role": "system", "content": given.system}]
+    return {"messages": [*system, {"role": "user", "content": text}]}
+
+
+def _read_standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise CommandError("The standard input is not text in UTF-8.") from None

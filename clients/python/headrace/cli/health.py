@@ -1,0 +1,69 @@
+"""`headrace health`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.cli.errors import CommandError, ExitCode
+from headrace.cli.flags import add_target, seconds
+
+if TYPE_CHECKING:
+    import argparse
+
+    from headrace.cli.flags import Commands
+
+_POLL_SECONDS = 0.25
+
+_DESCRIPTION = "Tell whether the server takes requests."
+_EPILOG = """\
+examples:
+  headrace health
+  headrace health --wait 300        in a script, after starting a server
+
+exit status: 0 if it does, 1 if it does not or cannot be reached
+"""
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "health",
+        help="tell whether the server takes requests",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    group = add_target(parser)
+    group.add_argument(
+        "--wait",
+        type=seconds,
+        metavar="SECONDS",
+        default=0.0,
+        help="wait up to this long until it does (default: 0)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Ask until the server takes requests or the time is over."""
+    end = time.monotonic() + given.wait
+    with headrace.Client(given.target, max_attempts=1) as client:
+        while (problem := _problem(client)) is not None:
+            if time.monotonic() >= end:
+                raise CommandError(problem)
+            time.sleep(_POLL_SECONDS)
+    print("serving")
+    return ExitCode.DONE
+
+
+def _problem(client: headrace.Client) -> str | None:
+    """Return why the server takes no requests; None when it does."""
+    try:
+        if client.check_health():
+            return None
+        # Asking for the model tells why.
+        client.get_model(timeout=5.0)
+    except headrace.HeadraceError as error:
+        return error.message
+    return "The server takes no requests at the moment."

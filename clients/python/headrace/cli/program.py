@@ -1,0 +1,90 @@
+"""The command `headrace`: finds the subcommand, runs it, and turns errors into sentences."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import headrace
+from headrace.cli.chat import add_to as add_chat
+from headrace.cli.errors import CommandError, ExitCode
+from headrace.cli.flags import Parser, flag_of_option
+from headrace.cli.generate import add_to as add_generate
+from headrace.cli.health import add_to as add_health
+from headrace.cli.models import add_to as add_models
+from headrace.cli.serve import add_to as add_serve
+from headrace.cli.version import add_to as add_version
+from headrace.cli.version import text as version_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DESCRIPTION = "Serve language models over gRPC and HTTP, and talk to them."
+_EPILOG = """\
+examples:
+  headrace serve                            serve the built-in model
+  headrace chat                             talk to it
+  headrace generate "Once upon a time"      continue a text
+  headrace COMMAND --help                   more examples, and every flag
+
+exit status:
+  0    done
+  1    failed; the last line on stderr says why
+  2    the command line is wrong
+  130  stopped by Ctrl-C
+  141  the reader of the output left, as after `| head`
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Args:
+        arguments: without the name of the program; None takes the process's own.
+
+    Returns:
+        The exit status; see `ExitCode`.
+    """
+    parser = _build_parser()
+    given = parser.parse_args(arguments)
+    if given.run is None:
+        parser.print_help()
+        return ExitCode.USAGE
+    try:
+        exit_code: int = given.run(given)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # What is left in the buffer goes nowhere, so that Python's own flush is quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.BROKEN_PIPE
+    except CommandError as error:
+        return _fail(str(error), error.exit_code)
+    except headrace.HeadraceError as error:
+        return _fail(_in_flags(error), ExitCode.FAILURE)
+    return exit_code
+
+
+def _build_parser() -> Parser:
+    parser = Parser(prog="headrace", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.set_defaults(run=None)
+    parser.add_argument("--version", action="version", version=version_text())
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for add_command in (add_serve, add_chat, add_generate, add_models, add_health, add_version):
+        add_command(commands)
+    return parser
+
+
+def _in_flags(error: headrace.HeadraceError) -> str:
+    """Call the option at the head of the sentence by its flag."""
+    flag = flag_of_option(error.field)
+    if flag and error.field and error.message.startswith(error.field):
+        return flag + error.message.removeprefix(error.field)
+    return error.message
+
+
+def _fail(sentence: str, exit_code: int) -> int:
+    print(f"headrace: {sentence}", file=sys.stderr)
+    return exit_code

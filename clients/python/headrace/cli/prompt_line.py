@@ -1,0 +1,103 @@
+"""Where `headrace chat` reads its lines: from a person at a terminal, or from a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.cli.terminal import note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_HISTORY_LINES = 1000
+_BLOCK_QUOTES = '"""'
+
+
+class LineSource(Protocol):
+    """Gives the lines of a conversation one at a time."""
+
+    def read(self) -> str | None:
+        """Return the next line; None at the end."""
+
+
+class PipedLines:
+    """The lines of a file or another program."""
+
+    def read(self) -> str | None:
+        """Return the next line; None at the end."""
+        line = sys.stdin.readline()
+        return line.removesuffix("\n") if line else None
+
+
+class TypedLines:
+    """The lines that a person types, with editing and history.
+
+    A text in triple quotes may have several lines. Ctrl-C drops what was typed; the
+    second one in a row ends, as Ctrl-D does.
+    """
+
+    def read(self) -> str | None:
+        """Return the next text; None at the end.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was typed twice in a row.
+        """
+        try:
+            return self._read()
+        except KeyboardInterrupt:
+            print()
+            note("Ctrl-C again or Ctrl-D to leave")
+        try:
+            return self._read()
+        except KeyboardInterrupt:
+            print()
+            raise
+
+    def _read(self) -> str | None:
+        try:
+            text = input(">>> ")
+            if text.startswith(_BLOCK_QUOTES):
+                text = text.removeprefix(_BLOCK_QUOTES)
+                while not text.rstrip().endswith(_BLOCK_QUOTES):
+                    text += "\n" + input("... ")
+                text = text.rstrip().removesuffix(_BLOCK_QUOTES)
+        except EOFError:
+            print()
+            return None
+        return text
+
+
+@contextmanager
+def line_source(*, is_interactive: bool) -> Iterator[LineSource]:
+    """Open the source that fits; that of a person loads and saves the history."""
+    if not is_interactive:
+        yield PipedLines()
+        return
+    import readline  # changes how `input` behaves, so it is not for pipes
+
+    # A paste of several lines is one text and not a turn per line.
+    readline.parse_and_bind("set enable-bracketed-paste on")
+    readline.set_history_length(_MAX_HISTORY_LINES)
+    path = history_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        readline.read_history_file(path)
+    except OSError as error:
+        note(f"the history in {path} cannot be used: {error.strerror}")
+    try:
+        yield TypedLines()
+    finally:
+        if os.access(path, os.W_OK):
+            readline.write_history_file(path)
+
+
+def history_path() -> Path:
+    """Return the file of the history, in the state directory of the XDG convention."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    directory = Path(state) if state.startswith("/") else Path.home() / ".local/state"
+    return directory / "headrace" / "chat_history"

@@ -1,0 +1,96 @@
+"""What `headrace serve` tells the person at the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from headrace.results import Capability
+
+if TYPE_CHECKING:
+    from headrace.results import Model
+
+_BAR_CELLS = 24
+_MAX_DETAIL_CHARACTERS = 40
+_QUESTION = "What is the capital of France?"
+_BEGINNING = "Once upon a time"
+_CLEAR_LINE = "\r\x1b[K"
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - not bound here
+
+
+class Progress:
+    """The line that tells how far loading is: redrawn on a terminal, else one per phase."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._phase = ""
+
+    def show(self, detail: str) -> None:
+        """Tell what is going on, such as ``converting weights, 40 %``."""
+        phase, _, percentage = detail.partition(", ")
+        if self._is_terminal:
+            # The cursor returns, so that a log line takes the place of this one.
+            line = f"{_CLEAR_LINE}{progress_bar(phase, percentage)}\r"
+            sys.stderr.write(line)
+        elif phase != self._phase:
+            sys.stderr.write(f"headrace: {phase}\n")
+        self._phase = phase
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._is_terminal:
+            sys.stderr.write(_CLEAR_LINE)
+            sys.stderr.flush()
+
+
+def progress_bar(phase: str, percentage: str) -> str:
+    """Draw a phase with its percentage, such as ``40 %``; without one, only its words."""
+    words = phase[:_MAX_DETAIL_CHARACTERS]
+    match = re.fullmatch(r"(\d{1,3}) ?%", percentage)
+    if match is None:
+        return f"{words} …"
+    full = min(int(match[1]), 100) * _BAR_CELLS // 100
+    return f"{words}  {'█' * full}{'░' * (_BAR_CELLS - full)} {percentage}"
+
+
+def reachable(address: str) -> str:
+    """Return an address that this machine can connect to, for one that is listened on."""
+    host, _, port = address.rpartition(":")
+    return f"{_ANY_ADDRESS.get(host, host)}:{port}"
+
+
+def welcome(model: Model, http_address: str, grpc_address: str) -> str:
+    """Return what is served, where, and how to try it."""
+    http, grpc = reachable(http_address), reachable(grpc_address)
+    aliases = f" (also {', '.join(model.aliases)})" if model.aliases else ""
+    target = "" if grpc.endswith(":1920") else f" --target {grpc}"
+    body: dict[str, object]
+    prompt: dict[str, object]
+    if Capability.CHAT in model.capabilities:
+        command = f"headrace chat{target}"
+        path, body = "chat/completions", {"messages": [{"role": "user", "content": _QUESTION}]}
+        prompt = {"chat": {"messages": [{"role": "ROLE_USER", "content": _QUESTION}]}}
+    else:
+        command = f'headrace generate "{_BEGINNING}"{target}'
+        path, body, prompt = "completions", {"prompt": _BEGINNING}, {"text": _BEGINNING}
+    return f"""
+Serving {model.name}{aliases} with {model.context_length} tokens of context.
+
+  HTTP  http://{http}/v1
+  gRPC  {grpc}
+
+Try it in another terminal:
+
+  {command}
+
+  curl http://{http}/v1/{path} -H 'Content-Type: application/json' \\
+    -d '{json.dumps(body)}'
+
+  grpcurl -plaintext -d '{json.dumps(prompt)}' \\
+    {grpc} headrace.v1.InferenceService/Generate
+
+Ctrl-C stops it.
+"""

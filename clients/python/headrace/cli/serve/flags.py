@@ -1,0 +1,205 @@
+"""The flags of `headrace serve` in one table; each is passed on to the programs that know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from headrace.cli.flags import Parser
+
+
+class Program(Enum):
+    """A program that is started; the value is its package."""
+
+    SERVER = "headrace_server"
+    GATEWAY = "headrace_gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class PassedFlag:
+    """A flag that is passed on. The programs check its value and know its default.
+
+    Args:
+        flag: with its dashes.
+        programs: the programs that know it, with the name that it has there.
+        metavar: what stands for the value in the help; None for a switch.
+        help: what it is for.
+        default: in words.
+        is_list: it takes several values.
+    """
+
+    flag: str
+    programs: Mapping[Program, str]
+    metavar: str | None
+    help: str
+    default: str
+    is_list: bool = False
+
+
+def _server(
+    flag: str, metavar: str | None, text: str, default: str, *, is_list: bool = False
+) -> PassedFlag:
+    return PassedFlag(flag, {Program.SERVER: flag}, metavar, text, default, is_list)
+
+
+def _gateway(flag: str, metavar: str, text: str, default: str) -> PassedFlag:
+    return PassedFlag(flag, {Program.GATEWAY: flag}, metavar, text, default)
+
+
+def _both(flag: str, metavar: str, text: str, default: str) -> PassedFlag:
+    return PassedFlag(flag, dict.fromkeys(Program, flag), metavar, text, default)
+
+
+FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
+    "model": (
+        _server(
+            "--model",
+            "MODEL",
+            "a model directory, a GGUF file or a Hub id",
+            "SmolLM2-135M-Instruct, which is built in",
+        ),
+        _server(
+            "--served-model-name",
+            "NAME",
+            "the names that requests may use for it; the first is its name",
+            "after the model",
+            is_list=True,
+        ),
+        _server("--max-model-len", "N", "caps the context, in tokens", "the model's own"),
+        _server("--chat-template", "FILE", "a Jinja file in place of its own", "the model's own"),
+    ),
+    "network": (
+        _both(
+            "--host",
+            "ADDRESS",
+            "the address to listen on; 0.0.0.0 opens both ports to the network, where anyone may "
+            "use them: there are no keys and no encryption yet",
+            "127.0.0.1",
+        ),
+        _gateway("--port", "N", "the port of HTTP; 0 chooses a free one", "1919"),
+        PassedFlag(
+            "--grpc-port",
+            {Program.SERVER: "--port"},
+            "N",
+            "the port of gRPC; 0 chooses a free one",
+            "1920",
+        ),
+        _gateway(
+            "--cors-origins",
+            "ORIGINS",
+            "the web pages that may use the API: localhost, none, *, or origins with commas",
+            "localhost",
+        ),
+    ),
+    "engine": (
+        _server("--device", "DEVICE", "where the model runs: cpu, cuda or cuda:N", "cpu"),
+        _server(
+            "--dtype",
+            "TYPE",
+            "auto, float32, bfloat16 or float16; auto takes fp16 on a CPU and bf16 on a GPU",
+            "auto",
+        ),
+        _server("--num-threads", "N", "threads of the model", "one per core"),
+        _server(
+            "--kv-cache-bytes",
+            "SIZE",
+            "memory for the context of running requests, such as 2GiB",
+            "a share of what is free",
+        ),
+        _server(
+            "--engine-heartbeat-timeout",
+            "SECONDS",
+            "an engine at work that is silent for this long is started again",
+            "60",
+        ),
+    ),
+    "load": (
+        _server("--max-num-seqs", "N", "requests that run together", "64"),
+        _server("--max-num-batched-tokens", "N", "tokens of all requests in one step", "2048"),
+        _server(
+            "--max-queued-requests",
+            "N",
+            "requests that may wait; more are refused at once",
+            "256",
+        ),
+        _server("--max-queued-tokens", "N", "prompt tokens of all requests that wait", "262144"),
+        _gateway("--max-connections", "N", "HTTP connections; more are refused", "1000"),
+        _gateway("--max-body-bytes", "BYTES", "largest HTTP request body", "8388608"),
+    ),
+    "times": (
+        _both(
+            "--shutdown-timeout",
+            "SECONDS",
+            "how long the end waits for running answers",
+            "30",
+        ),
+        _server(
+            "--lame-duck", "SECONDS", "tell new callers to go elsewhere for at least this long", "0"
+        ),
+        _server("--stall-timeout", "SECONDS", "a gRPC client that reads nothing is dropped", "30"),
+        _gateway(
+            "--write-timeout", "SECONDS", "an HTTP client that reads nothing is dropped", "30"
+        ),
+        _gateway("--body-timeout", "SECONDS", "the longest wait for a request body", "60"),
+        _gateway("--request-timeout", "SECONDS", "the longest time for an HTTP answer", "none"),
+        _gateway(
+            "--keep-alive-interval", "SECONDS", "a comment is sent in a silent HTTP stream", "15"
+        ),
+    ),
+    "logs": (
+        _both("--log-level", "LEVEL", "debug, info, warning or error, on stderr", "info"),
+        _both("--log-format", "FORMAT", "auto, text or json; auto is text on a terminal", "auto"),
+    ),
+    "simulation, an engine without a model for tests": (
+        _server("--backend", "NAME", "native or simulated", "native"),
+        _server("--simulated-step-seconds", "SECONDS", "how long a step takes", "0"),
+        _server("--simulated-load-seconds", "SECONDS", "how long loading takes", "0"),
+        _server("--simulated-faults", None, "let the fault tokens of its vocabulary act", "off"),
+    ),
+}
+
+
+def add_flags(parser: Parser) -> None:
+    """Add all flags to a parser; those that are not given are not in its namespace."""
+    import argparse
+
+    for title, flags in FLAGS.items():
+        group = parser.add_argument_group(title)
+        for flag in flags:
+            text = f"{flag.help} (default: {flag.default})".replace("%", "%%")
+            if flag.metavar is None:
+                group.add_argument(
+                    flag.flag, action="store_true", default=argparse.SUPPRESS, help=text
+                )
+            else:
+                group.add_argument(
+                    flag.flag,
+                    metavar=flag.metavar,
+                    nargs="+" if flag.is_list else None,
+                    default=argparse.SUPPRESS,
+                    help=text,
+                )
+
+
+def arguments_for(program: Program, given: argparse.Namespace) -> list[str]:
+    """Return the command line of a program: the flags that were given and that it knows."""
+    arguments: list[str] = []
+    for flag in (flag for flags in FLAGS.values() for flag in flags):
+        name = flag.programs.get(program)
+        value = getattr(given, flag.flag.removeprefix("--").replace("-", "_"), None)
+        if name is None or value is None:
+            continue
+        match value:
+            case bool():
+                arguments.append(name)
+            case list():
+                arguments += [name, *value]
+            case _:
+                # One word, so that a value that begins with a dash stays a value.
+                arguments.append(f"{name}={value}")
+    return arguments

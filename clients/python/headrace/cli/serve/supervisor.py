@@ -1,0 +1,158 @@
+"""Runs the server and the gateway: starts them, tells how they are, and ends them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.async_client import AsyncClient
+from headrace.cli.errors import CommandError, ExitCode
+from headrace.cli.serve.children import Child, ChildEndedError
+from headrace.cli.serve.console import Progress, reachable, welcome
+from headrace.cli.serve.flags import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# The programs exit with these after a sentence of their own.
+_SPOKEN_CODES = (ExitCode.FAILURE, ExitCode.USAGE)
+
+
+class StopRequestedError(Exception):
+    """Somebody wants all of it to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopSignals:
+    """The signals to stop: the first lets answers finish, the second does not wait."""
+
+    first: asyncio.Event = field(default_factory=asyncio.Event)
+    second: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self) -> None:
+        """Take a signal."""
+        (self.second if self.first.is_set() else self.first).set()
+
+    async def watch(self) -> None:
+        """Wait for the first one.
+
+        Raises:
+            StopRequestedError: always, in the end.
+        """
+        await self.first.wait()
+        raise StopRequestedError
+
+
+async def supervise(server_arguments: Sequence[str], gateway_arguments: Sequence[str]) -> int:
+    """Run both programs until a signal, or until one of them ends and the other is stopped.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        CommandError: one ended without having said why.
+    """
+    ended: ChildEndedError | None = None
+    with _stop_signals() as signals:
+        # What is entered last is stopped first: the answers of the gateway need the server.
+        async with AsyncExitStack() as children:
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(signals.watch())
+                    pair = _Pair(children, tasks, signals)
+                    await pair.start(server_arguments, gateway_arguments)
+            except* StopRequestedError:
+                _say("Stopping when the running answers are complete; Ctrl-C again stops now.")
+            except* ChildEndedError as group:
+                ended = _first(group)
+    if ended is None:
+        return ExitCode.DONE
+    if ended.returncode in _SPOKEN_CODES:
+        return ended.returncode
+    raise CommandError(_how_it_ended(ended))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The two programs.
+
+    Args:
+        children: stops each of them when it is left.
+        tasks: watch them.
+        signals: the second one makes stopping quick.
+    """
+
+    children: AsyncExitStack
+    tasks: asyncio.TaskGroup
+    signals: StopSignals
+
+    async def start(
+        self, server_arguments: Sequence[str], gateway_arguments: Sequence[str]
+    ) -> None:
+        """Start both, and tell when and how they can be used."""
+        progress = Progress()
+        self.children.callback(progress.clear)
+        progress.show("starting the server")
+        server = await self._start(Program.SERVER, server_arguments)
+        grpc_address = (await _wait_for(server, "listening", progress))["address"]
+        upstream = f"--upstream={reachable(grpc_address)}"
+        gateway = await self._start(Program.GATEWAY, [*gateway_arguments, upstream])
+        http_address = (await _wait_for(gateway, "listening", progress))["address"]
+        await _wait_for(server, "ready", progress)
+        async with AsyncClient(reachable(grpc_address)) as client:
+            model = await client.get_model()
+        progress.clear()
+        with suppress(BrokenPipeError):  # nobody reads it; the service goes on
+            print(welcome(model, http_address, grpc_address), flush=True)
+
+    async def _start(self, program: Program, arguments: Sequence[str]) -> Child:
+        child = await Child.start(program, arguments)
+        self.children.push_async_callback(child.stop, self.signals.second)
+        self.tasks.create_task(child.watch())
+        return child
+
+
+async def _wait_for(child: Child, event: str, progress: Progress) -> dict[str, Any]:
+    """Wait for an event of a program, and show how loading goes in the meantime."""
+    while (news := await child.next_news())["event"] != event:
+        if news["event"] == "loading":
+            progress.show(news["detail"])
+    return news
+
+
+@contextmanager
+def _stop_signals() -> Iterator[StopSignals]:
+    signals, loop = StopSignals(), asyncio.get_running_loop()
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup does
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, signals.take)
+    try:
+        yield signals
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def _first(group: BaseExceptionGroup[ChildEndedError]) -> ChildEndedError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _how_it_ended(ended: ChildEndedError) -> str:
+    if ended.returncode < 0:
+        how = f"was killed by {signal.Signals(-ended.returncode).name}"
+    else:
+        how = f"ended with status {ended.returncode}"
+    noun = ended.program.name.lower()
+    other = next(program for program in Program if program is not ended.program).name.lower()
+    return f"The {noun} {how}, so the {other} was stopped; start again with `headrace serve`."
+
+
+def _say(sentence: str) -> None:
+    print(f"headrace: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,62 @@
+"""What is written for people: answers as they arrive, notes beside them, and numbers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import headrace
+
+# A model must not be able to move the cursor, set the title or reprogram the terminal.
+_VISIBLE_CONTROLS = {
+    number: "\ufffd" for number in (*range(0x20), *range(0x7F, 0xA0)) if chr(number) not in "\n\t"
+}
+
+
+class AnswerPrinter:
+    """Writes an answer to the standard output piece by piece: exactly, or, on a
+    terminal, without control characters and with a newline at its end.
+    """
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stdout.isatty()
+        self._last = ""
+
+    def write(self, text: str) -> None:
+        """Show a piece at once."""
+        if text:
+            self._last = text[-1]
+            sys.stdout.write(text.translate(_VISIBLE_CONTROLS) if self._is_terminal else text)
+            sys.stdout.flush()
+
+    def end_line(self, *, always: bool = False) -> None:
+        """Begin a new line unless the answer has just done so: after a text on a
+        terminal, or `always`.
+        """
+        if always or (self._is_terminal and self._last):
+            if self._last == "\n":
+                return
+            self._last = "\n"
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """Write a note beside the answer, to the standard error."""
+    print(f"[{text}]", file=sys.stderr, flush=True)
+
+
+def statistics(generation: headrace.Generation) -> str:
+    """Return the counts and times of an answer in words."""
+    usage, timing = generation.usage, generation.timing
+    words = [
+        f"{usage.prompt_token_count} tokens in",
+        f"{usage.output_token_count} tokens out in {timing.total_seconds:.2f} s",
+    ]
+    if timing.first_token_seconds is not None:
+        words.append(f"first after {timing.first_token_seconds:.2f} s")
+        decode_seconds = timing.total_seconds - timing.first_token_seconds
+        if usage.output_token_count > 1 and decode_seconds > 0:
+            words.append(f"then {(usage.output_token_count - 1) / decode_seconds:.1f} tokens/s")
+    return ", ".join(words)

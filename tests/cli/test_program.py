@@ -1,0 +1,93 @@
+"""What holds for every command: help, versions, mistakes, and how fast it starts."""
+
+import socket
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+COMMANDS = ["serve", "chat", "generate", "models", "health", "version"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(run, command):
+    """--help explains a command and exits with 0."""
+    result = run(command, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert f"usage: headrace {command}" in result.stdout
+
+
+def test_help_lists_the_commands_and_the_exit_status(run):
+    """The help of the program names every command and every exit status."""
+    result = run("--help")
+    for word in (*COMMANDS, "examples:", "exit status:", "130"):
+        assert word in result.stdout
+
+
+def test_without_a_command_there_is_help(run):
+    """The bare program shows its help, as a mistake."""
+    result = run()
+    assert result.returncode == 2
+    assert "examples:" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_the_version_is_that_of_the_package(run, arguments):
+    """The version is the installed one."""
+    assert run(*arguments).stdout == f"headrace {version('headrace')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["chta"], "invalid choice: 'chta'"),
+        (["generate", "--temperature", "hot"], "--temperature: invalid float value: 'hot'"),
+        (["generate", "Hi", "--tempera", "1"], "unrecognized arguments: --tempera"),
+        (["generate", "Hi", "--system", "Be brief."], "--system goes with --chat."),
+        (["generate", "Hi", "--timeout", "-1"], "--timeout: invalid seconds value: '-1'"),
+        (["models", "--target", "http://localhost:1919"], "such as localhost:1920"),
+        (["health", "--wait", "long"], "--wait: invalid seconds value"),
+    ],
+)
+def test_a_mistake_is_one_sentence(run, arguments, words):
+    """A wrong command line is one sentence on stderr, and exits with 2."""
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["generate", "Hi"], ["chat"], ["models"], ["health"]], ids=lambda words: words[0]
+)
+def test_without_a_server_there_is_one_sentence(run, arguments):
+    """Where nothing answers, a command says where and what to do, and exits with 1."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        target = f"127.0.0.1:{listener.getsockname()[1]}"
+    result = run(*arguments, "--target", target, stdin="Hi\n")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"headrace: Nothing answers at {target} (Connection refused). "
+        "Start a server with `headrace serve`, or check the address.\n"
+    )
+
+
+def test_the_target_may_come_from_the_environment(run, server):
+    """HEADRACE_TARGET stands for --target, and the flag wins over it."""
+    assert run("health", HEADRACE_TARGET=server.target).returncode == 0
+    assert run("health", "--target", server.target, HEADRACE_TARGET="localhost:1").returncode == 0
+    assert run("health", HEADRACE_TARGET="not an address").returncode == 2
+
+
+def test_help_imports_nothing_heavy():
+    """Help and the package itself come without gRPC, protobuf and asyncio."""
+    script = (
+        "import sys, contextlib, io\n"
+        "from headrace.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main(['--help'])\n"
+        "print(sorted({'grpc', 'google.protobuf', 'asyncio'} & set(sys.modules)))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.stdout == "[]\n", result.stderr
