@@ -1,0 +1,64 @@
+"""Paged attention in plain torch: gather whole blocks, then one SDPA. Runs on every device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional
+
+if TYPE_CHECKING:
+    from headrace_server.models.attention.plan import AttentionPlan, DecodeGroup, PrefillChunk
+
+
+def paged_attention(
+    queries: torch.Tensor, layer_cache: torch.Tensor, plan: AttentionPlan, window: int | None
+) -> torch.Tensor:
+    """Attend to the cached context of each token.
+
+    Args:
+        queries: [tokens, heads * head_dim].
+        layer_cache: [blocks, block_size, 2, kv_heads, head_dim].
+        plan: the plan of the step.
+        window: the window of the layer, one of those planned for.
+
+    Returns:
+        [tokens, heads * head_dim].
+    """
+    parts = [_decode(queries, layer_cache, group, window) for group in plan.decode]
+    parts += [_prefill(queries, layer_cache, chunk, window) for chunk in plan.prefill]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _decode(
+    queries: torch.Tensor, layer_cache: torch.Tensor, group: DecodeGroup, window: int | None
+) -> torch.Tensor:
+    """Attend for rows of one token. The query heads that share a KV head form one product."""
+    keys, values = _gather(layer_cache, group.block_table, group.num_rows)
+    num_kv_heads, head_dim = keys.shape[1], keys.shape[3]
+    packed = queries[group.tokens].view(group.num_rows, num_kv_heads, -1, head_dim)
+    attended = functional.scaled_dot_product_attention(
+        packed, keys, values, attn_mask=group.masks[window]
+    )
+    return attended.reshape(group.num_rows, -1)
+
+
+def _prefill(
+    queries: torch.Tensor, layer_cache: torch.Tensor, chunk: PrefillChunk, window: int | None
+) -> torch.Tensor:
+    keys, values = _gather(layer_cache, chunk.block_table, 1)
+    chunk_queries = queries[chunk.tokens]
+    heads = chunk_queries.view(len(chunk_queries), -1, keys.shape[3]).transpose(0, 1)[None]
+    attended = functional.scaled_dot_product_attention(
+        heads, keys, values, attn_mask=chunk.masks[window], enable_gqa=True
+    )
+    return attended[0].transpose(0, 1).flatten(1)
+
+
+def _gather(
+    layer_cache: torch.Tensor, block_table: torch.Tensor, num_rows: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return keys and values [rows, kv_heads, tokens, head_dim] of the blocks of each row."""
+    blocks = layer_cache.index_select(0, block_table)
+    keys, values = blocks.view(num_rows, -1, *layer_cache.shape[2:]).unbind(2)
+    return keys.transpose(1, 2), values.transpose(1, 2)

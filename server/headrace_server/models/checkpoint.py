@@ -1,0 +1,82 @@
+"""The safetensors files of a model directory, mapped into memory and read by tensor name."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError, safe_open
+
+from headrace_server.engine.model_runner import ModelLoadError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+_INDEX = "model.safetensors.index.json"
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+
+
+class Checkpoint:
+    """Named tensors of a model directory.
+
+    Raises:
+        ModelLoadError: there are no safetensors files, or one is broken or missing.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._files: dict[str, Any] = {}
+        for path in _weight_files(directory):
+            try:
+                file: Any = safe_open(path, framework="pt", device="cpu")
+            except FileNotFoundError:
+                raise ModelLoadError(
+                    f"{path} is missing; the download of the model is incomplete."
+                ) from None
+            except (SafetensorError, OSError) as error:
+                raise ModelLoadError(
+                    f"{path} is broken or truncated ({error}); download it again."
+                ) from error
+            self._files.update(dict.fromkeys(file.keys(), file))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def read(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """Return a tensor whose memory is the mapped file; do not write to it."""
+        if name not in self._files:
+            raise ModelLoadError(
+                f"The weights in {self._directory} lack {name!r}; the download is incomplete."
+            )
+        tensor: torch.Tensor = self._files[name].get_tensor(name)
+        if tuple(tensor.shape) != shape or not tensor.is_floating_point():
+            raise ModelLoadError(
+                f"The weight {name!r} is {_describe(tensor)} where config.json asks for floating "
+                f"point {list(shape)}; config.json and the weights belong to different models."
+            )
+        return tensor
+
+
+def _weight_files(directory: Path) -> list[Path]:
+    index = directory / _INDEX
+    if index.exists():
+        try:
+            names = set(json.loads(index.read_bytes())["weight_map"].values())
+            return [directory / name for name in sorted(names)]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelLoadError(f"{index} is broken; download it again.") from error
+    paths = sorted(directory.glob("model*.safetensors"))
+    if paths:
+        return paths
+    if any(path for pattern in _PICKLED for path in directory.glob(pattern)):
+        raise ModelLoadError(
+            f"{directory} has pickled weights only, which can run code when read; convert them to "
+            "safetensors (save_pretrained of transformers writes them)."
+        )
+    raise ModelLoadError(f"{directory} has no weights: no model.safetensors and no {_INDEX}.")
+
+
+def _describe(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"

@@ -1,0 +1,237 @@
+"""The shape of a decoder, read from a model directory's config.json."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headrace_server.engine.model_runner import ModelLoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+SUPPORTED_ARCHITECTURES = (
+    "LlamaForCausalLM",
+    "MistralForCausalLM",
+    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",
+)
+
+# The rotary scalings, with the parameters that each cannot do without.
+_ROPE_PARAMETERS = {
+    "default": (),
+    "linear": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "yarn": ("factor",),
+}
+
+# What transformers assumes where config.json of the architecture says nothing.
+_DEFAULT_MISTRAL_SLIDING_WINDOW = 4096
+_DEFAULT_QWEN_MAX_WINDOW_LAYERS = 28
+_DEFAULT_QWEN3_HEAD_DIM = 128
+_DEFAULT_ROPE_THETA = 10_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class RopeConfig:
+    """Rotary position embedding.
+
+    Args:
+        type: ``default``, ``linear``, ``llama3`` or ``yarn``.
+        theta: base of the wavelengths.
+        scaling: the parameters of the type, named as in config.json.
+        original_context_length: the context before scaling.
+    """
+
+    type: str
+    theta: float
+    scaling: Mapping[str, Any]
+    original_context_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderConfig:
+    """The shape of a decoder.
+
+    Args:
+        architecture: one of `SUPPORTED_ARCHITECTURES`.
+        layer_windows: per layer, the number of most recent tokens a token attends
+            to, itself included; None for all of them.
+        qk_norm: whether queries and keys are normalised per head.
+        tied_head: whether the output head is the embedding matrix.
+    """
+
+    architecture: str
+    vocabulary_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    norm_epsilon: float
+    context_length: int
+    rope: RopeConfig
+    layer_windows: tuple[int | None, ...]
+    qk_norm: bool
+    tied_head: bool
+
+
+def read_config(directory: Path) -> DecoderConfig:
+    """Read config.json of a model directory.
+
+    Raises:
+        ModelLoadError: the file is missing or broken, or describes a model that
+            this decoder does not implement.
+    """
+    path = directory / "config.json"
+    try:
+        raw = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ModelLoadError(
+            f"{directory} is not a model directory: it has no config.json."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ModelLoadError(f"{path} cannot be read as JSON: {error}.") from error
+    if not isinstance(raw, dict):
+        raise ModelLoadError(f"{path} is not a JSON object.")
+    try:
+        config = _parse(raw)
+    except KeyError as error:
+        raise ModelLoadError(
+            f"{path} lacks {error.args[0]!r}; the download is incomplete."
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise ModelLoadError(f"{path} has a value of the wrong kind: {error}.") from error
+    _check_shape(config, path)
+    return config
+
+
+def _parse(raw: dict[str, Any]) -> DecoderConfig:
+    architecture = _supported_architecture(raw)
+    _refuse_variants(raw)
+    num_layers = int(raw["num_hidden_layers"])
+    num_heads = int(raw["num_attention_heads"])
+    hidden_size = int(raw["hidden_size"])
+    default_head_dim = (
+        _DEFAULT_QWEN3_HEAD_DIM
+        if architecture == "Qwen3ForCausalLM"
+        else hidden_size // max(num_heads, 1)
+    )
+    context_length = int(raw["max_position_embeddings"])
+    rope = _parse_rope(raw, context_length)
+    if rope.type == "yarn":
+        # YaRN is switched on by its scaling entry; the plain limit often stays as it was.
+        scaled = int(rope.original_context_length * rope.scaling["factor"])
+        context_length = max(context_length, scaled)
+    return DecoderConfig(
+        architecture=architecture,
+        vocabulary_size=int(raw["vocab_size"]),
+        hidden_size=hidden_size,
+        intermediate_size=int(raw["intermediate_size"]),
+        num_layers=num_layers,
+        num_heads=num_heads,
+        num_kv_heads=int(raw.get("num_key_value_heads") or num_heads),
+        head_dim=int(raw.get("head_dim") or default_head_dim),
+        norm_epsilon=float(raw.get("rms_norm_eps", 1e-6)),
+        context_length=context_length,
+        rope=rope,
+        layer_windows=_layer_windows(raw, architecture, num_layers, context_length),
+        qk_norm=architecture == "Qwen3ForCausalLM",
+        tied_head=bool(raw.get("tie_word_embeddings", False)),
+    )
+
+
+def _supported_architecture(raw: Mapping[str, Any]) -> str:
+    names = raw.get("architectures") or [raw["model_type"]]
+    for name in names:
+        if name in SUPPORTED_ARCHITECTURES:
+            return str(name)
+    raise ModelLoadError(
+        f"The architecture {', '.join(map(str, names))} is not supported; "
+        f"supported are {', '.join(SUPPORTED_ARCHITECTURES)}."
+    )
+
+
+def _refuse_variants(raw: Mapping[str, Any]) -> None:
+    """Refuse what would run and give wrong text."""
+    if raw.get("quantization_config"):
+        method = raw["quantization_config"].get("quant_method", "unknown")
+        raise ModelLoadError(
+            f"The weights are quantized ({method}), which is not supported; "
+            "use the unquantized model or a GGUF file."
+        )
+    activation = raw.get("hidden_act", "silu")
+    if activation != "silu":
+        raise ModelLoadError(f"The activation {activation!r} is not supported; only 'silu' is.")
+    if float(raw.get("partial_rotary_factor") or 1.0) != 1.0:
+        raise ModelLoadError("Rotary embedding of a part of each head is not supported.")
+
+
+def _parse_rope(raw: Mapping[str, Any], context_length: int) -> RopeConfig:
+    """Read `rope_parameters`, or `rope_scaling` and `rope_theta` of older files."""
+    scaling = dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
+    rope_type = scaling.get("rope_type", scaling.get("type", "default"))
+    if rope_type not in _ROPE_PARAMETERS:
+        raise ModelLoadError(
+            f"The rotary scaling {rope_type!r} is not supported; "
+            f"supported are {', '.join(_ROPE_PARAMETERS)}."
+        )
+    if float(scaling.get("partial_rotary_factor") or 1.0) != 1.0:
+        raise ModelLoadError("Rotary embedding of a part of each head is not supported.")
+    theta = scaling.get("rope_theta", raw.get("rope_theta", _DEFAULT_ROPE_THETA))
+    original = raw.get("original_max_position_embeddings") or scaling.get(
+        "original_max_position_embeddings", context_length
+    )
+    if rope_type == "yarn" and scaling.get("factor") is None:
+        scaling["factor"] = context_length / int(original)
+    for name in _ROPE_PARAMETERS[rope_type]:
+        scaling[name] = float(scaling[name])
+    return RopeConfig(rope_type, float(theta), scaling, int(original))
+
+
+def _layer_windows(
+    raw: Mapping[str, Any], architecture: str, num_layers: int, context_length: int
+) -> tuple[int | None, ...]:
+    window = _sliding_window(raw, architecture)
+    if window is None or window >= context_length:
+        return (None,) * num_layers
+    if architecture == "MistralForCausalLM":
+        return (window,) * num_layers
+    layer_types = raw.get("layer_types")
+    if layer_types is None:
+        first = int(raw.get("max_window_layers", _DEFAULT_QWEN_MAX_WINDOW_LAYERS))
+        return tuple(window if layer >= first else None for layer in range(num_layers))
+    return tuple(window if kind == "sliding_attention" else None for kind in layer_types)
+
+
+def _sliding_window(raw: Mapping[str, Any], architecture: str) -> int | None:
+    if architecture == "MistralForCausalLM":
+        window = raw.get("sliding_window", _DEFAULT_MISTRAL_SLIDING_WINDOW)
+    elif architecture.startswith("Qwen") and raw.get("use_sliding_window", False):
+        window = raw.get("sliding_window")
+    else:
+        window = None
+    return None if window is None else int(window)
+
+
+def _check_shape(config: DecoderConfig, path: Path) -> None:
+    sizes = (
+        config.vocabulary_size,
+        config.hidden_size,
+        config.intermediate_size,
+        config.num_layers,
+        config.num_heads,
+        config.num_kv_heads,
+        config.head_dim,
+        config.context_length,
+    )
+    if (
+        min(sizes) < 1
+        or config.num_heads % config.num_kv_heads
+        or config.head_dim % 2
+        or len(config.layer_windows) != config.num_layers
+    ):
+        raise ModelLoadError(f"{path} describes an impossible shape; the file is damaged.")

@@ -1,0 +1,81 @@
+"""The KV memory: keys and values of every layer, in blocks of tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from headrace_server.engine.model_runner import ModelLoadError
+from headrace_server.models.memory import available_bytes
+
+if TYPE_CHECKING:
+    from headrace_server.engine.settings import EngineSettings
+    from headrace_server.models.config import DecoderConfig
+    from headrace_server.models.precision import Precision
+
+_CPU_MEMORY_SHARE = 0.5
+_CPU_DEFAULT_LIMIT_BYTES = 2 << 30  # a machine has other work too; `kv_cache_bytes` raises it
+_GPU_MEMORY_SHARE = 0.9
+
+
+def allocate(
+    config: DecoderConfig, precision: Precision, settings: EngineSettings, context_length: int
+) -> torch.Tensor:
+    """Take the KV memory [layers, blocks, block_size, 2, kv_heads, head_dim].
+
+    A token's key and value are neighbours, so that one operation stores or gathers both.
+    The content is arbitrary; on a CPU, memory is taken as it is written to.
+
+    Raises:
+        ModelLoadError: there is no room for one sequence of full length.
+    """
+    block_shape = (settings.block_size, 2, config.num_kv_heads, config.head_dim)
+    num_elements = config.num_layers * torch.Size(block_shape).numel()
+    block_bytes = num_elements * precision.activations.itemsize
+    num_blocks = _num_blocks(block_bytes, precision.device, settings, context_length)
+    try:
+        return torch.empty(
+            (config.num_layers, num_blocks, *block_shape),
+            dtype=precision.activations,
+            device=precision.device,
+        )
+    except (RuntimeError, torch.OutOfMemoryError) as error:
+        raise ModelLoadError(
+            f"{_gib(num_blocks * block_bytes)} for the KV memory cannot be had; "
+            "choose a smaller KV memory."
+        ) from error
+
+
+def _num_blocks(
+    block_bytes: int, device: torch.device, settings: EngineSettings, context_length: int
+) -> int:
+    blocks_per_context = -(-context_length // settings.block_size)
+    most_useful = blocks_per_context * settings.max_num_sequences
+    available = available_bytes(device)
+    if settings.kv_cache_bytes is not None:
+        budget = settings.kv_cache_bytes
+        if budget > available:
+            raise ModelLoadError(
+                f"The KV memory of {_gib(budget)} is more than the {_gib(available)} that are "
+                "free; choose a smaller one."
+            )
+        num_blocks = budget // block_bytes
+    elif device.type == "cpu":
+        limit = max(_CPU_DEFAULT_LIMIT_BYTES, blocks_per_context * block_bytes)
+        budget = min(int(available * _CPU_MEMORY_SHARE), limit)
+        num_blocks = min(budget // block_bytes, most_useful)
+    else:
+        budget = int(available * _GPU_MEMORY_SHARE)
+        num_blocks = min(budget // block_bytes, most_useful)
+    if num_blocks < blocks_per_context:
+        raise ModelLoadError(
+            f"The KV memory of {_gib(budget)} holds {num_blocks * settings.block_size} tokens, "
+            f"less than one sequence of the context length {context_length}; choose a shorter "
+            f"context length or at least {_gib(blocks_per_context * block_bytes)} of KV memory."
+        )
+    return int(num_blocks)
+
+
+def _gib(num_bytes: int) -> str:
+    return f"{num_bytes / (1 << 30):.2f} GiB"

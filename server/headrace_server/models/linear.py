@@ -1,0 +1,60 @@
+"""Matrix products: dense weights, or packed fp16 weights under fp32 activations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch.nn import functional
+
+if TYPE_CHECKING:
+    from headrace_server.models.precision import Precision
+
+_FP16_MAX = torch.finfo(torch.float16).max
+
+
+class Linear(Protocol):
+    """y = x Wᵀ + b, for x [rows, in] → [rows, out]."""
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply."""
+
+
+class DenseLinear:
+    """Weights in the format of the activations, on any device."""
+
+    __slots__ = ("_bias", "_weight")
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        self._weight = weight
+        self._bias = bias
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply; see `Linear`."""
+        return functional.linear(x, self._weight, self._bias)
+
+
+class PackedFp16Linear:
+    """FBGEMM's fp16 weights under fp32 activations, on CPUs."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        clipped = weight.float().clamp_(-_FP16_MAX, _FP16_MAX)
+        bias = None if bias is None else bias.float()
+        self._packed: Any = torch.ops.quantized.linear_prepack_fp16(clipped, bias)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply; see `Linear`."""
+        product: torch.Tensor = torch.ops.quantized.linear_dynamic_fp16(x, self._packed)
+        return product
+
+
+def make_linear(weight: torch.Tensor, bias: torch.Tensor | None, precision: Precision) -> Linear:
+    """Bring a weight [out, in] of any float format, and its bias, into the form of `precision`."""
+    if precision.packed_fp16_weights:
+        return PackedFp16Linear(weight, bias)
+    placed = weight.to(precision.device, precision.activations)
+    if bias is not None:
+        bias = bias.to(precision.device, precision.activations)
+    return DenseLinear(placed.contiguous(), bias)

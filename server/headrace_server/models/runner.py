@@ -1,0 +1,117 @@
+"""Loads a model and runs its steps: the ModelRunner on torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from headrace_server.engine.model_runner import (
+    BatchRow,
+    ModelDescription,
+    ModelRunner,
+    RowFault,
+    RowSampling,
+)
+from headrace_server.models import kv_cache
+from headrace_server.models.config import read_config
+from headrace_server.models.precision import choose_precision
+from headrace_server.models.resolve import resolve_model
+from headrace_server.models.sampler import choose_tokens
+from headrace_server.models.step_inputs import build_step_inputs
+from headrace_server.models.weights import load_decoder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headrace_server.engine.model_runner import ReportProgress
+    from headrace_server.engine.settings import EngineSettings
+    from headrace_server.models.decoder import Decoder
+    from headrace_server.models.precision import Precision
+
+
+def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunner:
+    """Find, convert and load the model of `settings` and take its KV memory.
+
+    Raises:
+        ModelLoadError: the model cannot be served.
+    """
+    precision = choose_precision(settings.device, settings.dtype)
+    if settings.num_threads is not None:
+        torch.set_num_threads(settings.num_threads)
+    directory = resolve_model(settings.model, report_progress)
+    config = read_config(directory)
+    context_length = min(
+        config.context_length, settings.max_context_length or config.context_length
+    )
+    decoder = load_decoder(directory, config, context_length, precision, report_progress)
+    report_progress("taking KV memory")
+    cache = kv_cache.allocate(config, precision, settings, context_length)
+    description = ModelDescription(
+        directory=str(directory),
+        context_length=context_length,
+        vocabulary_size=config.vocabulary_size,
+        num_blocks=cache.shape[1],
+        block_size=cache.shape[2],
+    )
+    runner = TorchRunner(decoder, cache, precision, description)
+    report_progress("warming up")
+    runner.forward([_WARM_UP_ROW])
+    return runner
+
+
+# The first products of a process start its threads; no request should wait for that.
+_WARM_UP_ROW = BatchRow(
+    sequence_id=0,
+    token_ids=(0,),
+    start=0,
+    block_ids=(0,),
+    sampling=RowSampling(
+        position=1, temperature=0.0, top_k=None, top_p=1.0, min_p=0.0, seed=0, banned_token_ids=()
+    ),
+)
+
+
+class TorchRunner:
+    """A decoder with its KV memory; a `ModelRunner`."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        cache: torch.Tensor,
+        precision: Precision,
+        description: ModelDescription,
+    ) -> None:
+        self._decoder = decoder
+        self._cache = cache
+        self._precision = precision
+        self._description = description
+        self._windows = {layer.window for layer in decoder.layers}
+
+    @property
+    def description(self) -> ModelDescription:
+        """The facts of the model."""
+        return self._description
+
+    def forward(self, batch: Sequence[BatchRow]) -> list[int | RowFault | None]:
+        """Compute a step; see `ModelRunner.forward`."""
+        with torch.inference_mode():
+            logits, sampled_rows = self.logits(batch)
+            result: list[int | RowFault | None] = [None] * len(batch)
+            if sampled_rows:
+                rows = [row for index in sampled_rows if (row := batch[index].sampling)]
+                for index, choice in zip(sampled_rows, choose_tokens(logits, rows), strict=True):
+                    result[index] = choice
+            return result
+
+    def logits(self, batch: Sequence[BatchRow]) -> tuple[torch.Tensor, Sequence[int]]:
+        """Compute a step without choosing.
+
+        Returns:
+            Logits float32 [sampled rows, vocabulary], and the indices of these rows in
+            `batch`, in that order.
+        """
+        step = build_step_inputs(
+            batch, self._description.block_size, self._windows, self._precision
+        )
+        return self._decoder.logits(step, self._cache), step.sampled_rows

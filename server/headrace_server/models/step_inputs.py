@@ -1,0 +1,82 @@
+"""A step as tensors: the tokens of all rows in one flat sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from headrace_server.models.attention.plan import AttentionPlan, order_rows, plan_attention
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from headrace_server.engine.model_runner import BatchRow
+    from headrace_server.models.precision import Precision
+
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    """What the decoder computes in one step.
+
+    Args:
+        token_ids: [tokens].
+        positions: [tokens], each token's index in its sequence.
+        slots: [tokens], where each token's key and value go: block id * block_size + offset.
+        begun_blocks: blocks whose first token, but not whose last, is stored in this step.
+        attention: how the tokens attend.
+        sampled_tokens: [sampled rows], the last token of each row that is sampled.
+        sampled_rows: indices into the batch, in the order of `sampled_tokens`.
+    """
+
+    token_ids: torch.Tensor
+    positions: torch.Tensor
+    slots: torch.Tensor
+    begun_blocks: torch.Tensor
+    attention: AttentionPlan
+    sampled_tokens: torch.Tensor
+    sampled_rows: Sequence[int]
+
+
+def build_step_inputs(
+    batch: Sequence[BatchRow],
+    block_size: int,
+    windows: Collection[int | None],
+    precision: Precision,
+) -> StepInputs:
+    """Lay out a batch of at least one row."""
+    order = order_rows(batch, block_size)
+    token_ids: list[int] = []
+    positions: list[int] = []
+    slots: list[int] = []
+    begun_blocks: list[int] = []
+    sampled_tokens: list[int] = []
+    sampled_rows: list[int] = []
+    for index in order:
+        row = batch[index]
+        end = row.start + len(row.token_ids)
+        token_ids += row.token_ids
+        positions += range(row.start, end)
+        slots += [
+            row.block_ids[position // block_size] * block_size + position % block_size
+            for position in range(row.start, end)
+        ]
+        if end % block_size and end - end % block_size >= row.start:
+            begun_blocks.append(row.block_ids[end // block_size])
+        if row.sampling is not None:
+            sampled_tokens.append(len(token_ids) - 1)
+            sampled_rows.append(index)
+
+    def place(indices: list[int]) -> torch.Tensor:
+        return torch.tensor(indices, dtype=torch.int64, device=precision.device)
+
+    return StepInputs(
+        token_ids=place(token_ids),
+        positions=place(positions),
+        slots=place(slots),
+        begun_blocks=place(begun_blocks),
+        attention=plan_attention([batch[index] for index in order], block_size, windows, precision),
+        sampled_tokens=place(sampled_tokens),
+        sampled_rows=sampled_rows,
+    )

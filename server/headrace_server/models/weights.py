@@ -1,0 +1,138 @@
+"""Builds a decoder from the checkpoint of a model directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from headrace_server.models.checkpoint import Checkpoint
+from headrace_server.models.decoder import Decoder, Layer, Norm
+from headrace_server.models.linear import Linear, make_linear
+from headrace_server.models.rotary import interleave, rotation_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headrace_server.engine.model_runner import ReportProgress
+    from headrace_server.models.config import DecoderConfig
+    from headrace_server.models.precision import Precision
+
+
+def load_decoder(
+    directory: Path,
+    config: DecoderConfig,
+    context_length: int,
+    precision: Precision,
+    report_progress: ReportProgress,
+) -> Decoder:
+    """Read all weights and bring them into the form of `precision`.
+
+    Raises:
+        ModelLoadError: weights are missing, broken, or of other shapes than config.json says.
+    """
+    builder = _Builder(Checkpoint(directory), config, precision)
+    layers = []
+    for index in range(config.num_layers):
+        report_progress("loading weights", index / config.num_layers)
+        layers.append(builder.layer(index))
+    embedding = builder.embedding()
+    return Decoder(
+        embedding=embedding,
+        layers=layers,
+        final_norm=builder.norm("model.norm", config.hidden_size),
+        head=builder.head(embedding),
+        rotations=rotation_table(config, context_length, precision.device),
+        head_dim=config.head_dim,
+        activations=precision.activations,
+    )
+
+
+class _Builder:
+    """Reads the parts of a decoder by their names in the checkpoint."""
+
+    def __init__(self, checkpoint: Checkpoint, config: DecoderConfig, precision: Precision) -> None:
+        self._checkpoint = checkpoint
+        self._config = config
+        self._precision = precision
+        self._query_width = config.num_heads * config.head_dim
+        self._kv_width = config.num_kv_heads * config.head_dim
+
+    def layer(self, index: int) -> Layer:
+        config = self._config
+        prefix = f"model.layers.{index}"
+        return Layer(
+            input_norm=self.norm(f"{prefix}.input_layernorm", config.hidden_size),
+            qkv=self._qkv(f"{prefix}.self_attn"),
+            query_norm=self._head_norm(f"{prefix}.self_attn.q_norm"),
+            key_norm=self._head_norm(f"{prefix}.self_attn.k_norm"),
+            output=self._linear(
+                [f"{prefix}.self_attn.o_proj"], config.hidden_size, self._query_width
+            ),
+            mlp_norm=self.norm(f"{prefix}.post_attention_layernorm", config.hidden_size),
+            gate_up=self._linear(
+                [f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"],
+                config.intermediate_size,
+                config.hidden_size,
+            ),
+            down=self._linear(
+                [f"{prefix}.mlp.down_proj"], config.hidden_size, config.intermediate_size
+            ),
+            window=config.layer_windows[index],
+        )
+
+    def norm(self, name: str, width: int) -> Norm:
+        weight = self._checkpoint.read(f"{name}.weight", (width,))
+        return Norm(self._place(weight), self._config.norm_epsilon)
+
+    def embedding(self) -> torch.Tensor:
+        shape = (self._config.vocabulary_size, self._config.hidden_size)
+        weight = self._checkpoint.read("model.embed_tokens.weight", shape)
+        # A copy, so that serving does not depend on the file staying as it is.
+        return weight.to(self._precision.device, copy=True)
+
+    def head(self, embedding: torch.Tensor) -> Linear:
+        if self._config.tied_head:
+            return make_linear(embedding, None, self._precision)
+        return self._linear(["lm_head"], self._config.vocabulary_size, self._config.hidden_size)
+
+    def _qkv(self, prefix: str) -> Linear:
+        """Join the three projections, with queries and keys interleaved for the rotation."""
+        names = [f"{prefix}.{part}_proj" for part in ("q", "k", "v")]
+        widths = [self._query_width, self._kv_width, self._kv_width]
+        hidden_size = self._config.hidden_size
+        weights = [
+            self._checkpoint.read(f"{name}.weight", (width, hidden_size))
+            for name, width in zip(names, widths, strict=True)
+        ]
+        biases = None
+        if any(f"{name}.bias" in self._checkpoint for name in names):
+            biases = [
+                self._checkpoint.read(f"{name}.bias", (width,))
+                for name, width in zip(names, widths, strict=True)
+            ]
+        for parts in (weights, biases):
+            if parts is not None:
+                parts[:2] = [interleave(part, self._config.head_dim) for part in parts[:2]]
+        bias = None if biases is None else torch.cat(biases)
+        return make_linear(torch.cat(weights), bias, self._precision)
+
+    def _head_norm(self, name: str) -> Norm | None:
+        if not self._config.qk_norm:
+            return None
+        weight = self._checkpoint.read(f"{name}.weight", (self._config.head_dim,))
+        interleaved = interleave(weight, self._config.head_dim)
+        return Norm(self._place(interleaved), self._config.norm_epsilon)
+
+    def _linear(self, names: list[str], out_width: int, in_width: int) -> Linear:
+        """Join projections of equal shape into one product."""
+        read = self._checkpoint.read
+        weight = torch.cat([read(f"{name}.weight", (out_width, in_width)) for name in names])
+        bias = None
+        if any(f"{name}.bias" in self._checkpoint for name in names):
+            bias = torch.cat([read(f"{name}.bias", (out_width,)) for name in names])
+        return make_linear(weight, bias, self._precision)
+
+    def _place(self, weight: torch.Tensor) -> torch.Tensor:
+        # `clone` where nothing changes, so that the mapped file is let go.
+        return weight.to(self._precision.device, self._precision.activations, copy=True)
