@@ -153,17 +153,17 @@ class Chat:
         try:
             generation = self.runner.run(self._stream(question, printer, pieces))
         except KeyboardInterrupt:
-            printer.end_line(always=True)
+            printer.begin_line()
             if not self.is_interactive:
                 raise
             note("stopped")
         except headrace.HeadraceError as error:
-            printer.end_line(always=True)
+            printer.begin_line()
             hint = " /reset makes room." if error.reason == "CONTEXT_LENGTH_EXCEEDED" else ""
             self._report(error.message + hint)
             return
         else:
-            printer.end_line(always=True)
+            printer.begin_line()
             self._comment(generation)
         # What was said is said, also where it was stopped.
         if pieces:

@@ -88,7 +88,8 @@ def _print_stream(client: headrace.Client, options: Mapping[str, Any]) -> headra
             for delta in stream:
                 printer.write(delta.text)
     finally:
-        printer.end_line()
+        if printer.is_terminal:
+            printer.begin_line()
     return stream.generation
 
 

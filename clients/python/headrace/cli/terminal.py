@@ -15,31 +15,25 @@ _VISIBLE_CONTROLS = {
 
 
 class AnswerPrinter:
-    """Writes an answer to the standard output piece by piece: exactly, or, on a
-    terminal, without control characters and with a newline at its end.
+    """Writes an answer to the standard output piece by piece: exactly, but without
+    control characters where that is a terminal.
     """
 
     def __init__(self) -> None:
-        self._is_terminal = sys.stdout.isatty()
-        self._last = ""
+        self.is_terminal = sys.stdout.isatty()
+        self._last = "\n"
 
     def write(self, text: str) -> None:
         """Show a piece at once."""
         if text:
             self._last = text[-1]
-            sys.stdout.write(text.translate(_VISIBLE_CONTROLS) if self._is_terminal else text)
+            sys.stdout.write(text.translate(_VISIBLE_CONTROLS) if self.is_terminal else text)
             sys.stdout.flush()
 
-    def end_line(self, *, always: bool = False) -> None:
-        """Begin a new line unless the answer has just done so: after a text on a
-        terminal, or `always`.
-        """
-        if always or (self._is_terminal and self._last):
-            if self._last == "\n":
-                return
-            self._last = "\n"
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+    def begin_line(self) -> None:
+        """Begin a new line, unless the answer has done so or is empty."""
+        if self._last != "\n":
+            self.write("\n")
 
 
 def note(text: str) -> None:
