@@ -62,6 +62,10 @@ class ControlTokenFinder:
 
         White space that a token swallows belongs to it.
         """
+        # Most texts have none, and to see that takes a quarter of the time that offsets take.
+        quick = self._finder.encode_batch_fast(texts, add_special_tokens=False)
+        if not any(encoding.ids for encoding in quick):
+            return [[] for _ in texts]
         encodings = self._finder.encode_batch(texts, add_special_tokens=False)
         return [encoding.offsets for encoding in encodings]
 

@@ -54,8 +54,9 @@ class TokenDecoder:
         self._token_bytes: dict[int, bytes] | None = None
         if (rule := _byte_rule(definition.get("decoder"))) is not None:
             to_bytes, self._num_leading_spaces = rule
-            vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-            self._token_bytes = {id_: to_bytes(token) for token, id_ in vocabulary.items()}
+            tokens = {id_: token for token, id_ in tokenizer.get_vocab().items()}
+            tokens |= {id_: token.content for id_, token in added.items()}  # they come first
+            self._token_bytes = {id_: to_bytes(token) for id_, token in tokens.items()}
 
     def start(self, after: Sequence[int] = ()) -> Detokenizer:
         """Begin a sequence of tokens.

@@ -99,7 +99,9 @@ def _find_older_template(directory: Path) -> tuple[Path, str | None]:
         path = directory / name
         source = read_optional_json(path).get("chat_template")
         if isinstance(source, list):  # of templates with names
-            source = {entry["name"]: entry["template"] for entry in source}.get("default")
+            templates = [entry for entry in source if isinstance(entry, dict)]
+            named = {entry.get("name"): entry.get("template") for entry in templates}
+            source = named.get("default")
         if isinstance(source, str):
             return path, source
     return path, None

@@ -267,6 +267,20 @@ async def test_the_loop_goes_on_while_a_text_is_tokenized(pipeline, blocked_toke
         await task
 
 
+async def test_the_tokenizer_does_not_hold_the_interpreter(pipeline):
+    """While the library works on a long text, the event loop gets its turns."""
+    prompt = TextPrompt("the quick brown fox jumps over 13 lazy dogs é\n" * 20_000)
+    loop = asyncio.get_running_loop()
+    start = turn = loop.time()
+    work = asyncio.ensure_future(pipeline.tokenize(prompt))
+    pauses = []
+    while not work.done():
+        await asyncio.sleep(0)
+        pauses.append(loop.time() - turn)
+        turn = loop.time()
+    assert max(pauses) < (turn - start) / 2
+
+
 async def test_max_duration_counts_while_a_text_is_tokenized(pipeline, backend, blocked_tokenizer):
     """When the time is over before the tokens are known, the answer is empty and ends well."""
     [delta] = await read(pipeline, request(max_seconds=0.01))
