@@ -208,7 +208,9 @@ def _log_call(level: int, call: Call, code: str, status: RpcStatus | None = None
         prompt_tokens=call.prompt_token_count,
         output_tokens=call.output_token_count,
         queue_ms=_milliseconds(timing.queue_seconds if timing else None),
-        first_token_ms=_milliseconds(call.first_token_seconds),
+        first_token_ms=_milliseconds(
+            timing.first_token_seconds if timing else call.first_token_seconds
+        ),
         total_ms=_milliseconds(call.age_seconds),
     )
 

@@ -137,7 +137,7 @@ def clean(text: str) -> str:
     # The cut comes first, so that the cost does not grow with the text.
     text = "".join(
         " " if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") else c
-        for c in text[:MAX_MESSAGE_BYTES]
+        for c in text[: MAX_MESSAGE_BYTES + 1]
     )
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= MAX_MESSAGE_BYTES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.v1 import model_pb2
+from headrace.v1 import model_pb2, sampling_pb2
 from headrace.v1 import model_service_pb2 as pb
 
 from headrace_server.errors import ModelNotFoundError
@@ -68,19 +68,21 @@ class ModelService:
         capabilities = [model_pb2.CAPABILITY_COMPLETION]
         if model.has_chat_template:
             capabilities.append(model_pb2.CAPABILITY_CHAT)
+        sampling = model.default_sampling
         message = model_pb2.Model(
             name=self._names.name,
             aliases=self._names.aliases,
             context_length=model.context_length,
             vocabulary_size=model.vocabulary_size,
+            default_sampling=sampling_pb2.Sampling(
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                top_k=sampling.top_k,
+                min_p=sampling.min_p,
+            ),
             end_of_text_token_ids=model.end_of_text_token_ids,
             capabilities=capabilities,
             tokenizer_fingerprint=model.tokenizer_fingerprint,
         )
-        sampling = model.default_sampling
-        message.default_sampling.temperature = sampling.temperature
-        message.default_sampling.top_p = sampling.top_p
-        message.default_sampling.top_k = sampling.top_k
-        message.default_sampling.min_p = sampling.min_p
         message.ready_time.FromDatetime(self._availability.ready_time)
         return message

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf import text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.rpc import error_details_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Reflection:
         self._pool = DescriptorPool()
         for service in (*services, SERVICE):
             _add(self._pool, service.file)
+        # With it clients can show the details of an error.
+        _add(self._pool, error_details_pb2.DESCRIPTOR)
         self._pool.Add(_v1_file())
         names = [*(service.full_name for service in services), *SERVICE_NAMES]
         self._servicer = reflection.aio.ReflectionServicer(names, pool=self._pool)

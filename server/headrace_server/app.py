@@ -1,0 +1,216 @@
+"""The composition root: opens the parts in order and closes them in the other."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from grpc import aio
+from grpc_health.v1 import health_pb2
+from headrace.v1 import inference_service_pb2, model_service_pb2
+
+from headrace_server.backends.native.client import NativeBackend
+from headrace_server.backends.native.supervisor import EngineLoadError
+from headrace_server.errors import DrainingError
+from headrace_server.rpc import reflection
+from headrace_server.rpc.availability import Availability
+from headrace_server.rpc.boundary import Boundary
+from headrace_server.rpc.calls import DRAINING_RETRY_SECONDS, Calls
+from headrace_server.rpc.channel_options import channel_options
+from headrace_server.rpc.health import Health
+from headrace_server.rpc.inference_service import InferenceService
+from headrace_server.rpc.model_service import ModelService, ServedNames
+from headrace_server.telemetry import log_event
+from headrace_server.text.model_files import ModelFileError
+from headrace_server.text.pipeline import TextPipeline
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from headrace_server.config import Config, RpcConfig, ShutdownConfig
+
+# What is left of a call when its handler is done is to send its status: milliseconds.
+STOP_GRACE_SECONDS: Final = 0.25
+# A call that is told to end only has to leave the engine's stream, which never waits.
+END_SECONDS: Final = 1.0
+
+_INFERENCE: Final = inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"]
+_MODEL: Final = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
+_HEALTH: Final = health_pb2.DESCRIPTOR.services_by_name["Health"]
+
+_log = logging.getLogger(__name__)
+
+
+class StartError(Exception):
+    """The server cannot serve; the message is one sentence that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that takes calls.
+
+    Args:
+        address: where, as host:port.
+        backend: has the load and the state of the engine.
+        availability: whether requests are served now.
+        calls: those in progress.
+    """
+
+    address: str
+    backend: NativeBackend
+    availability: Availability
+    calls: Calls
+
+    async def drain(self, config: ShutdownConfig) -> None:
+        """Refuse new calls, wait for those in progress, and interrupt the last at the timeout."""
+        self.availability.drain()
+        self.calls.close_gate()
+        log_event(_log, logging.INFO, "draining", calls=self.calls.num_live)
+        loop = asyncio.get_running_loop()
+        lame_duck_end = loop.time() + config.lame_duck_seconds
+        try:
+            async with asyncio.timeout(config.timeout_seconds):
+                await self.calls.wait_until_idle()
+        except TimeoutError:
+            log_event(_log, logging.WARNING, "drain timed out", calls=self.calls.num_live)
+            await self._end_calls()
+        await asyncio.sleep(lame_duck_end - loop.time())
+
+    async def _end_calls(self) -> None:
+        self.calls.end_all(
+            DrainingError(
+                "The server stopped before the answer was complete; send the request again.",
+                DRAINING_RETRY_SECONDS,
+            )
+        )
+        async with asyncio.timeout(END_SECONDS):
+            await self.calls.wait_until_idle()
+
+
+@asynccontextmanager
+async def open_server(config: Config) -> AsyncIterator[Server]:
+    """Open a server. Its port is open at once; the model is loaded in the meantime.
+
+    Raises:
+        StartError: the port is taken, or, also later in the body, the model cannot be loaded.
+    """
+    try:
+        async with AsyncExitStack() as stack:
+            yield await _open(config, stack)
+    except* (EngineLoadError, ModelFileError) as group:
+        raise StartError(str(_first(group))) from None
+
+
+async def _open(config: Config, stack: AsyncExitStack) -> Server:
+    calls = Calls()
+    grpc_server, address = _bind(config.rpc)
+    backend = await stack.enter_async_context(
+        NativeBackend(config.engine, config.admission, config.supervision)
+    )
+    pipeline = await stack.enter_async_context(
+        TextPipeline(backend, chat_template_file=config.chat_template_file)
+    )
+    availability = Availability(backend, pipeline)
+    names = ServedNames(config.served_names[0], config.served_names[1:])
+    _register(grpc_server, names, availability, pipeline, Boundary(calls, config.rpc.stall_seconds))
+    await grpc_server.start()
+    stack.push_async_callback(grpc_server.stop, STOP_GRACE_SECONDS)
+    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    stack.callback(tasks.create_task(availability.follow()).cancel)
+    return Server(address, backend, availability, calls)
+
+
+def _bind(config: RpcConfig) -> tuple[aio.Server, str]:
+    """Make a gRPC server and take its port."""
+    _check_port_is_free(config)
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    server = aio.server(options=channel_options(config.keepalive))
+    try:
+        port = server.add_insecure_port(f"{host}:{config.port}")
+    except RuntimeError as error:
+        raise StartError(f"Cannot listen on {host}:{config.port}; choose another port.") from error
+    return server, f"{host}:{port}"
+
+
+def _check_port_is_free(config: RpcConfig) -> None:
+    """Try the port first: gRPC tells neither why it cannot have it, nor anything but in logs.
+
+    Raises:
+        StartError: the port cannot be had.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except OSError as error:
+        raise StartError(_why_not_bound(config, error)) from error
+
+
+def _why_not_bound(config: RpcConfig, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return (
+                f"Port {config.port} on {config.host} is taken; stop the program that has it or "
+                "choose another port."
+            )
+        case errno.EACCES:
+            return (
+                f"Port {config.port} needs more rights than this user has; choose one above 1023."
+            )
+        case _:
+            return f"{config.host} is no address of this machine; choose another with --host."
+
+
+def _register(
+    grpc_server: aio.Server,
+    names: ServedNames,
+    availability: Availability,
+    pipeline: TextPipeline,
+    boundary: Boundary,
+) -> None:
+    inference = InferenceService(names, availability, pipeline)
+    boundary.register(
+        grpc_server,
+        _INFERENCE,
+        {
+            "Generate": inference.generate,
+            "Tokenize": inference.tokenize,
+            "Detokenize": inference.detokenize,
+        },
+    )
+    model = ModelService(names, availability)
+    boundary.register(
+        grpc_server, _MODEL, {"ListModels": model.list_models, "GetModel": model.get_model}
+    )
+    health = Health(availability, [_INFERENCE.full_name, _MODEL.full_name])
+    boundary.register(
+        grpc_server,
+        _HEALTH,
+        {"Check": health.check, "List": health.list_all, "Watch": health.watch},
+        is_probe=True,
+    )
+    mirror = reflection.Reflection([_INFERENCE, _MODEL, _HEALTH])
+    for name in reflection.SERVICE_NAMES:
+        boundary.register(
+            grpc_server,
+            reflection.SERVICE,
+            {"ServerReflectionInfo": mirror.answer},
+            name=name,
+            is_probe=True,
+        )
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    exception: BaseException = group
+    while isinstance(exception, BaseExceptionGroup):
+        exception = exception.exceptions[0]
+    return exception

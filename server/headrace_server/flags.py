@@ -1,0 +1,402 @@
+"""The flags of the server, each with its environment variable, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from headrace_server.backends.native.admission import AdmissionLimits
+from headrace_server.backends.native.supervisor import SupervisionLimits
+from headrace_server.engine.settings import EngineSettings, SimulatedSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# What a flag's reader raises: the rule that the value breaks, as in "must be …".
+FlagValueError = argparse.ArgumentTypeError
+
+_SIZE_UNITS: Final[Mapping[str, int]] = {
+    "": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag of the command line.
+
+    Args:
+        name: with its dashes.
+        read: turns the text of a value into the value, or raises `FlagValueError`.
+        default: the value when neither the flag nor its variable is given.
+        help: what it is for.
+        shown_default: the default in words, where its value does not say it.
+        metavar: what stands for the value in the help; None for a flag without a value.
+        is_list: it takes several values.
+        backend: the only backend on which it has an effect.
+        own_variable: the environment variable, where the one after the name belongs to
+            the gateway's flag.
+    """
+
+    name: str
+    read: Callable[[str], Any]
+    default: Any
+    help: str
+    shown_default: str | None = None
+    metavar: str | None = "N"
+    is_list: bool = False
+    backend: Literal["native", "simulated"] | None = None
+    own_variable: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name as an identifier."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable; the flag wins over it."""
+        return self.own_variable or f"HEADRACE_{self.key.upper()}"
+
+
+def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Read a whole number within inclusive bounds."""
+    bounds = f"a whole number of at least {low}" if high is None else f"from {low} to {high}"
+
+    def read(text: str) -> int:
+        if re.fullmatch(r"[+-]?\d{1,18}", text) is None:
+            raise FlagValueError(f"{text!r} must be {bounds}")
+        value = int(text)
+        if value < low or (high is not None and value > high):
+            raise FlagValueError(f"{text!r} must be {bounds}")
+        return value
+
+    return read
+
+
+def seconds(low: float, high: float = 86_400.0) -> Callable[[str], float]:
+    """Read a time in seconds within inclusive bounds."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise FlagValueError(f"{text!r} must be a number of seconds from {low:g} to {high:g}")
+        return value
+
+    return read
+
+
+def size_bytes(text: str) -> int:
+    """Read a size such as 2GiB, 512MiB or 1000000."""
+    match = re.fullmatch(r"(\d{1,15})\s*([KMG]i?B|)", text)
+    if match is None or int(match[1]) == 0:
+        raise FlagValueError(f"{text!r} must be a size above 0 such as 512MiB or 2GiB")
+    return int(match[1]) * _SIZE_UNITS[match[2]]
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Read one of a few words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise FlagValueError(f"{text!r} must be {', '.join(choices[:-1])} or {choices[-1]}")
+        return text
+
+    return read
+
+
+def switch(text: str) -> bool:
+    """Read the variable of a flag without a value."""
+    match text.lower():
+        case "1" | "true" | "yes" | "on":
+            return True
+        case "0" | "false" | "no" | "off":
+            return False
+        case _:
+            raise FlagValueError(f"{text!r} must be true or false")
+
+
+def device(text: str) -> str:
+    """Read the name of a torch device."""
+    if re.fullmatch(r"[a-z]+(:\d{1,3})?", text) is None:
+        raise FlagValueError(f"{text!r} must be a device such as cpu, cuda or cuda:1")
+    return text
+
+
+def host(text: str) -> str:
+    """Read a name or an address of this machine."""
+    if re.fullmatch(r"[\w.:%-]{1,255}", text) is None:
+        raise FlagValueError(f"{text!r} must be an address such as 127.0.0.1, or 0.0.0.0 for all")
+    return text
+
+
+def served_name(text: str) -> str:
+    """Read a name for the model."""
+    if not (0 < len(text) <= 256 and text.isprintable() and "," not in text):
+        raise FlagValueError(f"{text!r} must have 1 to 256 printable characters and no comma")
+    return text
+
+
+def template_file(text: str) -> Path:
+    """Read the path of a Jinja template."""
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise FlagValueError(f"there is no file {text!r}; give the path of a Jinja template")
+    return path.resolve()
+
+
+def model(text: str) -> str:
+    """Read the path of a model, checked as far as its files tell, or a Hub id."""
+    if text == "default":
+        return text
+    path = Path(text).expanduser()
+    if path.is_dir():
+        return str(_model_directory(path))
+    if path.is_file():
+        return str(_gguf_file(path))
+    looks_like_path = text.startswith((".", "/", "~")) or text.endswith(".gguf")
+    if looks_like_path or re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", text) is None:
+        raise FlagValueError(
+            f"there is no directory or file {text!r}; give a model directory, a GGUF file or a "
+            "Hub id such as HuggingFaceTB/SmolLM2-135M-Instruct"
+        )
+    return text
+
+
+def _model_directory(path: Path) -> Path:
+    if not (path / "config.json").is_file():
+        raise FlagValueError(f"the directory {str(path)!r} is no model: it has no config.json")
+    if not any(path.glob("*.safetensors")):
+        raise FlagValueError(
+            f"the directory {str(path)!r} has no .safetensors weights, and no others are read"
+        )
+    return path.resolve()
+
+
+def _gguf_file(path: Path) -> Path:
+    try:
+        with path.open("rb") as file:
+            is_gguf = file.read(4) == b"GGUF"
+    except OSError as error:
+        raise FlagValueError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error
+    if not is_gguf:
+        raise FlagValueError(f"the file {str(path)!r} is no GGUF file")
+    return path.resolve()
+
+
+_ENGINE: Final = EngineSettings()
+_SIMULATED: Final = SimulatedSettings()
+_ADMISSION: Final = AdmissionLimits()
+_SUPERVISION: Final = SupervisionLimits()
+
+BACKEND: Final = Flag(
+    "--backend",
+    one_of("native", "simulated"),
+    "native",
+    "what makes the tokens: the engine with a model, or an engine without one for tests",
+    metavar="NAME",
+)
+
+FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
+    "model": (
+        Flag(
+            "--model",
+            model,
+            "default",
+            "a model directory, a GGUF file or a Hub id",
+            shown_default="SmolLM2-135M-Instruct, which is built in",
+            metavar="MODEL",
+            backend="native",
+        ),
+        Flag(
+            "--served-model-name",
+            served_name,
+            None,
+            "the names that requests may use for the model; the first is its name",
+            shown_default="after the model",
+            metavar="NAME",
+            is_list=True,
+        ),
+        Flag(
+            "--chat-template",
+            template_file,
+            None,
+            "a Jinja file in place of the model's own chat template",
+            shown_default="the model's own",
+            metavar="FILE",
+        ),
+        Flag(
+            "--max-model-len",
+            whole_number(16),
+            _ENGINE.max_context_length,
+            "caps the context: the tokens of a prompt and its answer together",
+            shown_default="the model's own",
+        ),
+    ),
+    "network": (
+        Flag(
+            "--host",
+            host,
+            "127.0.0.1",
+            "the address to listen on; 0.0.0.0 opens the server to the network, where anyone "
+            "may use it: there are no keys and no encryption yet",
+            metavar="ADDRESS",
+            own_variable="HEADRACE_GRPC_HOST",
+        ),
+        Flag(
+            "--port",
+            whole_number(0, 65_535),
+            1920,
+            "the port of gRPC; 0 chooses a free one",
+            own_variable="HEADRACE_GRPC_PORT",
+        ),
+        Flag(
+            "--stall-timeout",
+            seconds(0.1),
+            30.0,
+            "a client that leaves its answer unread for this long loses it",
+            metavar="SECONDS",
+        ),
+    ),
+    "engine": (
+        BACKEND,
+        Flag(
+            "--device",
+            device,
+            _ENGINE.device,
+            "where the model runs: cpu, cuda or cuda:N",
+            metavar="DEVICE",
+            backend="native",
+        ),
+        Flag(
+            "--dtype",
+            one_of("auto", "float32", "bfloat16", "float16"),
+            _ENGINE.dtype,
+            "the numbers of the weights; auto takes fp16 on a CPU and bf16 on a GPU",
+            metavar="TYPE",
+            backend="native",
+        ),
+        Flag(
+            "--num-threads",
+            whole_number(1, 1024),
+            _ENGINE.num_threads,
+            "threads of the model",
+            shown_default="one per core",
+            backend="native",
+        ),
+        Flag(
+            "--kv-cache-bytes",
+            size_bytes,
+            _ENGINE.kv_cache_bytes,
+            "memory for the context of running requests, such as 2GiB",
+            shown_default="a share of what is free",
+            metavar="SIZE",
+        ),
+        Flag(
+            "--engine-heartbeat-timeout",
+            seconds(1.0),
+            _SUPERVISION.step_timeout_seconds,
+            "an engine at work that is silent for this long is started again; choose more than "
+            "the longest step takes",
+            metavar="SECONDS",
+        ),
+    ),
+    "load": (
+        Flag(
+            "--max-num-seqs",
+            whole_number(1, 4096),
+            _ENGINE.max_num_sequences,
+            "requests that run together",
+        ),
+        Flag(
+            "--max-num-batched-tokens",
+            whole_number(1, 1_048_576),
+            _ENGINE.max_num_batched_tokens,
+            "tokens of all requests in one step; at least --max-num-seqs",
+        ),
+        Flag(
+            "--max-queued-requests",
+            whole_number(0, 1_000_000),
+            _ADMISSION.max_queued_requests,
+            "requests that may wait for their turn; more are refused at once",
+        ),
+        Flag(
+            "--max-queued-tokens",
+            whole_number(1),
+            _ADMISSION.max_queued_tokens,
+            "prompt tokens of all requests that wait",
+        ),
+    ),
+    "shutdown": (
+        Flag(
+            "--shutdown-timeout",
+            seconds(0.0),
+            30.0,
+            "how long SIGTERM or Ctrl-C waits for running answers; a second signal ends at once",
+            metavar="SECONDS",
+        ),
+        Flag(
+            "--lame-duck",
+            seconds(0.0),
+            0.0,
+            "keep telling new callers to go elsewhere for at least this long before the end, "
+            "so that load balancers notice",
+            metavar="SECONDS",
+        ),
+    ),
+    "simulation (with --backend simulated)": (
+        Flag(
+            "--simulated-step-seconds",
+            seconds(0.0),
+            _SIMULATED.step_seconds,
+            "how long a step takes",
+            metavar="SECONDS",
+            backend="simulated",
+        ),
+        Flag(
+            "--simulated-load-seconds",
+            seconds(0.0),
+            _SIMULATED.load_seconds,
+            "how long loading takes",
+            metavar="SECONDS",
+            backend="simulated",
+        ),
+        Flag(
+            "--simulated-faults",
+            switch,
+            False,
+            "let the fault tokens of the simulated vocabulary act",
+            shown_default="off",
+            metavar=None,
+            backend="simulated",
+        ),
+    ),
+    "logs": (
+        Flag(
+            "--log-level",
+            one_of("debug", "info", "warning", "error"),
+            "info",
+            "what is told on stderr; info has one line for each call",
+            metavar="LEVEL",
+        ),
+        Flag(
+            "--log-format",
+            one_of("auto", "text", "json"),
+            "auto",
+            "lines for people or for programs; auto takes text on a terminal",
+            metavar="FORMAT",
+        ),
+    ),
+}

@@ -1,0 +1,113 @@
+"""Serving until a signal: what the process tells while it runs, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from headrace_server.app import open_server
+from headrace_server.telemetry import log_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headrace_server.app import Server
+    from headrace_server.backends.interface import BackendStatus
+    from headrace_server.config import Config
+
+_log = logging.getLogger("headrace_server")
+
+
+async def serve(config: Config) -> None:
+    """Serve until SIGTERM or SIGINT, then drain.
+
+    Raises:
+        StartError: see `open_server`.
+    """
+    with _stop_signal() as stop_requested:
+        async with open_server(config) as server, asyncio.TaskGroup() as tasks:
+            news = tasks.create_task(_tell_news(server, config))
+            await stop_requested.wait()
+            news.cancel()
+            await server.drain(config.shutdown)
+    log_event(_log, logging.INFO, "stopped")
+
+
+@contextlib.contextmanager
+def _stop_signal() -> Iterator[asyncio.Event]:
+    """Set an event at the first signal; the second one ends the process at once."""
+    requested = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: int) -> None:
+        if requested.is_set():
+            # The engine ends with this process.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        requested.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield requested
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+async def _tell_news(server: Server, config: Config) -> None:
+    """Tell people and programs how the server is doing."""
+    log_event(_log, logging.INFO, "listening", address=server.address)
+    _tell_program("listening", address=server.address)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_tell_engine_news(server))
+        await server.availability.wait_for_change(seen=False)
+        model = server.availability.require_model()
+        name = config.served_names[0]
+        log_event(
+            _log,
+            logging.INFO,
+            "ready",
+            address=server.address,
+            model=name,
+            aliases=",".join(config.served_names[1:]) or None,
+            context_length=model.context_length,
+        )
+        _tell_program("ready", address=server.address, model=name)
+        _tell_person(server.address)
+
+
+async def _tell_engine_news(server: Server) -> None:
+    """Log each state of the engine and each phase of loading, but not each per cent of it."""
+    told = ""
+    status: BackendStatus = server.backend.status
+    while True:
+        phase = f"{status.state.value}: {status.detail.partition(',')[0]}"
+        if phase != told:
+            told = phase
+            log_event(_log, logging.INFO, "engine", state=status.state.value, detail=status.detail)
+        _tell_program("engine", state=status.state.value, detail=status.detail)
+        status = await server.backend.wait_for_status_change(status)
+
+
+def _tell_program(event: str, **fields: str) -> None:
+    """Write a line of JSON for the program that started this one; a person has the log."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+        sys.stdout.flush()
+
+
+def _tell_person(address: str) -> None:
+    """Write what to do next for somebody at a terminal, unless a program started this one."""
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        sys.stderr.write(
+            "\nThe model is ready. Try it in another terminal:\n\n"
+            '  grpcurl -plaintext -d \'{"text":"Once upon a time"}\' '
+            f"{address} headrace.v1.InferenceService/Generate\n\n"
+        )

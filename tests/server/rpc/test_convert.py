@@ -1,0 +1,353 @@
+"""Every rule of validation that needs no model, and both directions of the conversion."""
+
+import math
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.v1 import inference_service_pb2 as pb
+from headrace.v1 import model_service_pb2, prompt_pb2, stopping_pb2
+from headrace_server.errors import InvalidFieldError
+from headrace_server.rpc import convert
+from headrace_server.text.generation import (
+    ChatMessage,
+    ChatPrompt,
+    Chunking,
+    Finish,
+    FinishReason,
+    GenerationRequest,
+    Sampling,
+    Stopping,
+    TextDelta,
+    TextPrompt,
+    Timing,
+    TokenPrompt,
+    Usage,
+)
+
+USER = prompt_pb2.ROLE_USER
+
+
+def request(**fields) -> pb.GenerateRequest:
+    if not {"text", "token_ids", "chat"} & fields.keys():
+        fields["text"] = "Once"
+    return pb.GenerateRequest(**fields)
+
+
+def convert_request(**fields) -> GenerationRequest:
+    return convert.to_generation_request(request(**fields), "id-1")
+
+
+BAD_FIELDS = [
+    # sampling
+    ({"sampling": {"temperature": -0.1}}, "sampling.temperature"),
+    ({"sampling": {"temperature": 2.01}}, "sampling.temperature"),
+    ({"sampling": {"temperature": math.nan}}, "sampling.temperature"),
+    ({"sampling": {"temperature": math.inf}}, "sampling.temperature"),
+    ({"sampling": {"temperature": -math.inf}}, "sampling.temperature"),
+    ({"sampling": {"top_p": 0}}, "sampling.top_p"),
+    ({"sampling": {"top_p": 1.01}}, "sampling.top_p"),
+    ({"sampling": {"top_p": -0.5}}, "sampling.top_p"),
+    ({"sampling": {"top_p": math.nan}}, "sampling.top_p"),
+    ({"sampling": {"top_k": -1}}, "sampling.top_k"),
+    ({"sampling": {"min_p": -0.01}}, "sampling.min_p"),
+    ({"sampling": {"min_p": 1.01}}, "sampling.min_p"),
+    ({"sampling": {"min_p": math.nan}}, "sampling.min_p"),
+    # stopping
+    ({"stopping": {"max_output_tokens": -1}}, "stopping.max_output_tokens"),
+    ({"stopping": {"min_output_tokens": -1}}, "stopping.min_output_tokens"),
+    (
+        {"stopping": {"max_output_tokens": 3, "min_output_tokens": 4}},
+        "stopping.min_output_tokens",
+    ),
+    ({"stopping": {"stop_sequences": ["a"] * 17}}, "stopping.stop_sequences"),
+    ({"stopping": {"stop_sequences": [""]}}, "stopping.stop_sequences[0]"),
+    ({"stopping": {"stop_sequences": ["a", "b" * 257]}}, "stopping.stop_sequences[1]"),
+    ({"stopping": {"stop_token_ids": [1] * 65}}, "stopping.stop_token_ids"),
+    ({"stopping": {"stop_token_ids": [7, -3]}}, "stopping.stop_token_ids[1]"),
+    # prompt
+    ({"token_ids": {"ids": []}}, "token_ids.ids"),
+    ({"token_ids": {"ids": [5, 6, -1]}}, "token_ids.ids[2]"),
+    ({"chat": {"messages": []}}, "chat.messages"),
+    ({"chat": {"messages": [{"role": USER}] * 4097}}, "chat.messages"),
+    ({"chat": {"messages": [{"content": "hi"}]}}, "chat.messages[0].role"),
+    ({"chat": {"messages": [{"role": USER}, {"role": 77}]}}, "chat.messages[1].role"),
+    ({"chat": {"messages": [{"role": USER, "name": "n" * 129}]}}, "chat.messages[0].name"),
+    (
+        {
+            "chat": {
+                "messages": [{"role": USER}],
+                "add_generation_prompt": True,
+                "continue_final_message": True,
+            }
+        },
+        "chat.add_generation_prompt",
+    ),
+    # output
+    ({"output": {"chunking": {"min_tokens": 0}}}, "output.chunking.min_tokens"),
+    ({"output": {"chunking": {"min_tokens": 1025}}}, "output.chunking.min_tokens"),
+    ({"output": {"chunking": {"max_delay": Duration(seconds=61)}}}, "output.chunking.max_delay"),
+    ({"output": {"chunking": {"max_delay": Duration(seconds=-1)}}}, "output.chunking.max_delay"),
+    (
+        {"output": {"chunking": {"max_delay": Duration(nanos=1_000_000_000)}}},
+        "output.chunking.max_delay",
+    ),
+    ({"output": {"chunking": {"whole": True, "min_tokens": 2}}}, "output.chunking.whole"),
+    ({"output": {"chunking": {"whole": True, "max_delay": Duration()}}}, "output.chunking.whole"),
+    # limits of time
+    ({"max_queue_duration": Duration()}, "max_queue_duration"),
+    ({"max_queue_duration": Duration(seconds=-1)}, "max_queue_duration"),
+    ({"max_queue_duration": Duration(seconds=86_400, nanos=1)}, "max_queue_duration"),
+    ({"max_queue_duration": Duration(seconds=1, nanos=-1)}, "max_queue_duration"),
+    ({"max_queue_duration": Duration(seconds=2**62)}, "max_queue_duration"),
+    ({"max_duration": Duration()}, "max_duration"),
+    ({"max_duration": Duration(seconds=86_401)}, "max_duration"),
+    ({"max_duration": Duration(nanos=2_000_000_000)}, "max_duration"),
+    # names
+    ({"model": "m" * 257}, "model"),
+    ({"request_id": "r" * 129}, "request_id"),
+    ({"request_id": "tab\there"}, "request_id"),
+    ({"request_id": "naïve"}, "request_id"),
+    ({"request_id": "line\nbreak"}, "request_id"),
+]
+
+
+@pytest.mark.parametrize(("fields", "path"), BAD_FIELDS, ids=[p for _, p in BAD_FIELDS])
+def test_a_bad_field_is_refused_by_its_path(fields, path):
+    """A field out of its range is refused, and the error says which field and begins with it."""
+    with pytest.raises(InvalidFieldError) as caught:
+        convert_request(**fields)
+    assert caught.value.field == path
+    assert caught.value.message.startswith(path)
+
+
+def test_a_request_without_a_prompt_is_refused():
+    """A request in which no member of the oneof is set names the oneof."""
+    with pytest.raises(InvalidFieldError) as caught:
+        convert.to_generation_request(pb.GenerateRequest(), "id-1")
+    assert caught.value.field == "prompt"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"sampling": {"temperature": 0}},
+        {"sampling": {"temperature": 2}},
+        {"sampling": {"temperature": 1e-7}},
+        {"sampling": {"top_p": 1}},
+        {"sampling": {"top_p": 1e-30}},
+        {"sampling": {"top_k": 0}},
+        {"sampling": {"top_k": 2**31 - 1}},
+        {"sampling": {"min_p": 0}},
+        {"sampling": {"min_p": 1}},
+        {"sampling": {"seed": -(2**63)}},
+        {"sampling": {"seed": 2**63 - 1}},
+        {"stopping": {"max_output_tokens": 0}},
+        {"stopping": {"max_output_tokens": 4, "min_output_tokens": 4}},
+        {"stopping": {"stop_sequences": ["é" * 256] * 16}},
+        {"stopping": {"stop_token_ids": [0] * 64}},
+        {"chat": {"messages": [{"role": USER}] * 4096}},
+        {"output": {"chunking": {"min_tokens": 1024, "max_delay": Duration(seconds=60)}}},
+        {"output": {"chunking": {"whole": False, "min_tokens": 2}}},
+        {"output": {"text": False, "token_ids": False}},
+        {"max_queue_duration": Duration(seconds=86_400)},
+        {"max_duration": Duration(nanos=1)},
+        {"model": "m" * 256, "request_id": "~" * 128},
+        {"text": "\x00\x07"},
+    ],
+    ids=str,
+)
+def test_the_edges_of_each_range_are_taken(fields):
+    """The first and the last value of a range are in it."""
+    convert_request(**fields)
+
+
+def test_an_empty_request_takes_the_defaults_of_the_contract():
+    """What is not set is left to the model, or has the default that the contract names."""
+    assert convert_request(text="Once") == GenerationRequest(
+        request_id="id-1",
+        prompt=TextPrompt("Once"),
+        sampling=Sampling(),
+        stopping=Stopping(),
+        want_text=True,
+        want_token_ids=False,
+        chunking=Chunking(),
+        max_queue_seconds=None,
+        max_seconds=None,
+    )
+
+
+def test_every_field_reaches_its_place():
+    """A full request is converted without loss; floats are the nearest float32."""
+    assert convert_request(
+        chat={
+            "messages": [
+                {"role": prompt_pb2.ROLE_SYSTEM, "content": "Be brief."},
+                {"role": USER, "content": "Hi", "name": "Ada"},
+                {"role": prompt_pb2.ROLE_ASSISTANT, "content": "He"},
+            ],
+            "continue_final_message": True,
+        },
+        sampling={"temperature": 0.5, "top_p": 0.25, "top_k": 40, "min_p": 0.125, "seed": 7},
+        stopping={
+            "max_output_tokens": 9,
+            "min_output_tokens": 2,
+            "stop_sequences": ["\n", "END"],
+            "stop_token_ids": [3, 4],
+            "ignore_end_of_text": True,
+            "include_stop_in_output": True,
+        },
+        output={
+            "text": False,
+            "token_ids": True,
+            "chunking": {"min_tokens": 4, "max_delay": Duration(nanos=500_000_000)},
+        },
+        max_queue_duration=Duration(seconds=2),
+        max_duration=Duration(seconds=3, nanos=250_000_000),
+    ) == GenerationRequest(
+        request_id="id-1",
+        prompt=ChatPrompt(
+            (
+                ChatMessage("system", "Be brief.", None),
+                ChatMessage("user", "Hi", "Ada"),
+                ChatMessage("assistant", "He", None),
+            ),
+            add_generation_prompt=False,
+            continue_final_message=True,
+        ),
+        sampling=Sampling(0.5, 0.25, 40, 0.125, 7),
+        stopping=Stopping(9, 2, ("\n", "END"), (3, 4), True, True),
+        want_text=False,
+        want_token_ids=True,
+        chunking=Chunking(4, 0.5, False),
+        max_queue_seconds=2.0,
+        max_seconds=3.25,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "opens_answer"),
+    [
+        ({}, True),
+        ({"add_generation_prompt": False}, False),
+        ({"continue_final_message": True}, False),
+        ({"continue_final_message": True, "add_generation_prompt": False}, False),
+        ({"continue_final_message": False}, True),
+    ],
+    ids=str,
+)
+def test_an_answer_is_opened_unless_the_last_message_goes_on(fields, opens_answer):
+    """add_generation_prompt defaults to true, and to false beside continue_final_message."""
+    prompt = convert_request(chat={"messages": [{"role": USER}], **fields}).prompt
+    assert prompt.add_generation_prompt == opens_answer
+
+
+def test_token_ids_are_given_on_as_they_are():
+    """A prompt in tokens is a tuple of the same ids."""
+    assert convert_request(token_ids={"ids": [3, 0, 2]}).prompt == TokenPrompt((3, 0, 2))
+
+
+@given(st.binary(max_size=200))
+def test_no_message_that_parses_raises_anything_but_an_invalid_field(data):
+    """Whatever bytes are a protobuf message, converting them succeeds or names a field."""
+    try:
+        message = pb.GenerateRequest.FromString(data)
+    except Exception:
+        return
+    try:
+        convert.to_generation_request(message, "id-1")
+    except InvalidFieldError as error:
+        assert error.message
+
+
+def test_a_prompt_too_large_to_be_tokenized_in_one_message_is_refused():
+    """Tokenize bounds its input so that its answer can be received."""
+    with pytest.raises(InvalidFieldError) as caught:
+        convert.to_tokenize_prompt(pb.TokenizeRequest(text="a" * (1024 * 1024 + 1)))
+    assert caught.value.field == "text"
+
+
+def test_too_many_or_negative_ids_are_not_detokenized():
+    """Detokenize bounds the number of its ids and refuses what cannot be one."""
+    with pytest.raises(InvalidFieldError):
+        convert.to_detokenize_ids(pb.DetokenizeRequest(token_ids=[1] * (256 * 1024 + 1)))
+    with pytest.raises(InvalidFieldError) as caught:
+        convert.to_detokenize_ids(pb.DetokenizeRequest(token_ids=[1, -1]))
+    assert caught.value.field == "token_ids[1]"
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"page_size": -1}, "page_size"),
+        ({"page_size": 1001}, "page_size"),
+        ({"page_token": "x"}, "page_token"),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused(fields, path):
+    """Sizes out of range and tokens of other servers name their field."""
+    with pytest.raises(InvalidFieldError) as caught:
+        convert.check_list_models(model_service_pb2.ListModelsRequest(**fields))
+    assert caught.value.field == path
+
+
+def responses(delta, *, want_token_ids=True):
+    return list(convert.to_responses(delta, want_token_ids=want_token_ids))
+
+
+def test_a_delta_is_one_flat_response():
+    """Text and ids of a step go out in one delta of candidate 0, without more."""
+    assert responses(TextDelta("Hé", (5, 6))) == [
+        pb.GenerateResponse(deltas=[pb.CandidateDelta(text="Hé", token_ids=[5, 6])])
+    ]
+
+
+def test_ids_that_nobody_asked_for_are_not_sent():
+    """Without output.token_ids a delta has text only."""
+    assert responses(TextDelta("Hé", (5, 6)), want_token_ids=False) == [
+        pb.GenerateResponse(deltas=[pb.CandidateDelta(text="Hé")])
+    ]
+
+
+@pytest.mark.parametrize("reason", list(FinishReason))
+def test_every_reason_to_finish_has_its_twin_in_the_contract(reason):
+    """The names of the reasons are those of the contract."""
+    delta = TextDelta("", (), Finish(reason), Usage(3, 4), Timing(0.1, 0.25, 1.5))
+    (response,) = responses(delta)
+    name = stopping_pb2.FinishReason.Name(response.deltas[0].finish.reason)
+    assert name == f"FINISH_REASON_{reason.name}"
+    assert response.usage == pb.Usage(prompt_token_count=3, output_token_count=4)
+    assert response.timing == pb.Timing(
+        queue=Duration(nanos=100_000_000),
+        first_token=Duration(nanos=250_000_000),
+        total=Duration(seconds=1, nanos=500_000_000),
+    )
+
+
+def test_the_stop_that_matched_is_named():
+    """A finish by a stop carries the sequence or the id, and the id 0 too."""
+    by_text = Finish(FinishReason.STOP_SEQUENCE, stop_sequence="END")
+    by_id = Finish(FinishReason.STOP_SEQUENCE, stop_token_id=0)
+    (first,), (second,) = responses(TextDelta("", (), by_text)), responses(TextDelta("", (), by_id))
+    assert first.deltas[0].finish.stop_sequence == "END"
+    assert second.deltas[0].finish.WhichOneof("matched") == "stop_token_id"
+
+
+def test_a_first_token_that_never_came_is_not_set():
+    """Timing.first_token is absent when no token was made."""
+    finish = Finish(FinishReason.TIME_LIMIT)
+    (response,) = responses(TextDelta("", (), finish, Usage(1, 0), Timing(0.1, None, 0.2)))
+    assert not response.timing.HasField("first_token")
+
+
+def test_a_huge_delta_is_cut_below_one_mebibyte():
+    """However large an answer in one piece is, no message passes 1 MiB and nothing is lost."""
+    text, ids = "😀" * 300_000, tuple(range(2_000_000, 2_150_000))
+    delta = TextDelta(text, ids, Finish(FinishReason.END_OF_TEXT), Usage(1, 2), Timing(0, 0, 0))
+    pieces = responses(delta)
+    assert max(piece.ByteSize() for piece in pieces) < 1024 * 1024
+    assert "".join(piece.deltas[0].text for piece in pieces) == text
+    assert tuple(i for piece in pieces for i in piece.deltas[0].token_ids) == ids
+    assert [piece.deltas[0].HasField("finish") for piece in pieces] == [False, False, True]
