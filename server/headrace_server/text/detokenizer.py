@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,16 +44,15 @@ class TokenDecoder:
 
     Args:
         tokenizer: the loaded tokenizer.json.
-        definition: the same file as JSON.
     """
 
-    def __init__(self, tokenizer: Tokenizer, definition: Mapping[str, Any]) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         added = tokenizer.get_added_tokens_decoder()
         self._special_ids = frozenset(id_ for id_, token in added.items() if token.special)
         self._tokenizer = tokenizer
         self._num_leading_spaces = 0
         self._token_bytes: dict[int, bytes] | None = None
-        if (rule := _byte_rule(definition.get("decoder"))) is not None:
+        if (rule := _byte_rule(_decoder_steps(tokenizer))) is not None:
             to_bytes, self._num_leading_spaces = rule
             tokens = {id_: token for token, id_ in tokenizer.get_vocab().items()}
             tokens |= {id_: token.content for id_, token in added.items()}  # they come first
@@ -123,10 +123,9 @@ class _WindowDetokenizer:
             return ""
         self._window.append(token_id)
         text = self._unread()
-        num_held = len(self._window) - self._num_read
-        if not text or (text.endswith("\ufffd") and num_held < MAX_HELD_TOKENS):
-            return ""
-        return self._read(text)
+        is_full = len(self._window) - self._num_read >= MAX_HELD_TOKENS
+        is_whole = bool(text) and not text.endswith("\ufffd")
+        return self._read(text) if is_whole or is_full else ""
 
     def flush(self) -> str:
         return self._read(self._unread())
@@ -148,12 +147,24 @@ class _WindowDetokenizer:
 _ByteRule = tuple["Callable[[str], bytes]", int]
 
 
-def _byte_rule(decoder: Mapping[str, Any] | None) -> _ByteRule | None:
+def _decoder_steps(tokenizer: Tokenizer) -> list[Mapping[str, Any]]:
+    """Return the steps of the tokenizer's decoder as they stand in tokenizer.json."""
+    if tokenizer.decoder is None:
+        return []
+    return _flatten(json.loads(tokenizer.decoder.__getstate__()))
+
+
+def _flatten(decoder: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if decoder["type"] == "Sequence":
+        return [step for part in decoder["decoders"] for step in _flatten(part)]
+    return [decoder]
+
+
+def _byte_rule(steps: Sequence[Mapping[str, Any]]) -> _ByteRule | None:
     """Return how a token becomes bytes and how many spaces the start of a text loses.
 
     None when the text of a token depends on its neighbours in another way.
     """
-    steps = _steps(decoder)
     kinds = [step["type"] for step in steps]
     if kinds == ["ByteLevel"]:
         return _byte_level_bytes, 0
@@ -163,14 +174,6 @@ def _byte_rule(decoder: Mapping[str, Any] | None) -> _ByteRule | None:
         if kinds[3:] == ["Strip"] and steps[3]["content"] == " " and not steps[3]["stop"]:
             return _sentencepiece_bytes, steps[3]["start"]
     return None
-
-
-def _steps(decoder: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    if decoder is None:
-        return []
-    if decoder["type"] == "Sequence":
-        return [step for part in decoder["decoders"] for step in _steps(part)]
-    return [decoder]
 
 
 def _replaces_space_mark(step: Mapping[str, Any]) -> bool:

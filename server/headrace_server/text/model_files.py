@@ -36,32 +36,16 @@ def read_text(path: Path) -> str:
         raise ModelFileError(path, problem) from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object of a file.
-
-    Raises:
-        ModelFileError: the file is missing, unreadable or holds something else.
-    """
-    return parse_json(path, read_text(path))
-
-
 def read_optional_json(path: Path) -> dict[str, Any]:
     """Read the JSON object of a file that a model may lack; empty where it does.
 
     Raises:
         ModelFileError: the file is unreadable or holds something else.
     """
-    return read_json(path) if path.exists() else {}
-
-
-def parse_json(path: Path, text: str) -> dict[str, Any]:
-    """Parse `text`, the content of `path`, as a JSON object.
-
-    Raises:
-        ModelFileError: it is something else.
-    """
+    if not path.exists():
+        return {}
     try:
-        value = json.loads(text)
+        value = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise ModelFileError(path, "the file is not valid JSON; fetch the model again") from error
     if not isinstance(value, dict):

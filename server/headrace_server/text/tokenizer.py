@@ -11,12 +11,7 @@ import tokenizers
 
 from headrace_server.text.control_tokens import ControlTokenFinder
 from headrace_server.text.detokenizer import TokenDecoder
-from headrace_server.text.model_files import (
-    ModelFileError,
-    parse_json,
-    read_optional_json,
-    read_text,
-)
+from headrace_server.text.model_files import ModelFileError, read_optional_json, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +83,7 @@ class Tokenizer:
             plain_tokenizer=plain_tokenizer,
             boundary=boundary,
             special_tokens=_special_tokens(read_optional_json(directory / "tokenizer_config.json")),
-            decoder=TokenDecoder(tokenizer, parse_json(path, content)),
+            decoder=TokenDecoder(tokenizer),
             fingerprint=hashlib.sha256(content.encode()).hexdigest(),
         )
 

@@ -1,7 +1,5 @@
-import json
-
 import pytest
-from headrace_server.text.detokenizer import MAX_HELD_TOKENS, TokenDecoder
+from headrace_server.text.detokenizer import CONTEXT_TOKENS, MAX_HELD_TOKENS, TokenDecoder
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models
@@ -29,10 +27,6 @@ METASPACE = sentencepiece_tokenizer("gemma")
 METASPACE.decoder = decoders.Metaspace()
 
 
-def decoder_of(tokenizer):
-    return TokenDecoder(tokenizer, json.loads(tokenizer.to_str()))
-
-
 def ids_of(tokenizer):
     return st.lists(st.integers(0, tokenizer.get_vocab_size() - 1), max_size=24)
 
@@ -49,7 +43,7 @@ def test_any_tokens_give_what_the_tokenizer_decodes_at_once(tokenizer, data, sho
     """Random tokens, half characters and all, come out as from `Tokenizer.decode`."""
     token_ids = data.draw(ids_of(tokenizer))
     expected = tokenizer.decode(token_ids, skip_special_tokens=not show_special)
-    actual = detokenize(decoder_of(tokenizer), token_ids, show_special=show_special)
+    actual = detokenize(TokenDecoder(tokenizer), token_ids, show_special=show_special)
     assert expected == actual
 
 
@@ -66,7 +60,7 @@ def test_whole_characters_in_byte_tokens_are_decoded(tokenizer, data, show_speci
     token_ids = [i for part in parts for i in part]
 
     expected = tokenizer.decode(token_ids, skip_special_tokens=not show_special)
-    actual = detokenize(decoder_of(tokenizer), token_ids, show_special=show_special)
+    actual = detokenize(TokenDecoder(tokenizer), token_ids, show_special=show_special)
     assert expected == actual
 
 
@@ -75,13 +69,13 @@ def test_byte_tokens_are_utf8_with_replacement(content):
     """Stray bytes become U+FFFD as in any text, and take nothing back that was sent."""
     token_ids = [LLAMA.token_to_id(f"<0x{byte:02X}>") for byte in content]
     expected = content.decode("utf-8", "replace")
-    assert expected == detokenize(decoder_of(LLAMA), token_ids, after=[1])
+    assert expected == detokenize(TokenDecoder(LLAMA), token_ids, after=[1])
 
 
 @given(ids_of(BYTE_LEVEL))
 def test_text_comes_as_soon_as_its_last_byte(token_ids):
     """No whole character is held back, and no part of one is sent."""
-    detokenizer = decoder_of(BYTE_LEVEL).start()
+    detokenizer = TokenDecoder(BYTE_LEVEL).start()
     text = ""
     for end, token_id in enumerate(token_ids, 1):
         text += detokenizer.feed(token_id)
@@ -93,7 +87,7 @@ def test_text_comes_as_soon_as_its_last_byte(token_ids):
 
 def test_the_end_flushes_a_partial_character():
     """A character that never becomes complete is one U+FFFD at the end."""
-    detokenizer = decoder_of(BYTE_LEVEL).start()
+    detokenizer = TokenDecoder(BYTE_LEVEL).start()
     first_byte = BYTE_LEVEL.encode("🐟").ids[0]
     assert [
         detokenizer.feed(first_byte),
@@ -106,13 +100,13 @@ def test_the_end_flushes_a_partial_character():
 def test_unknown_ids_have_no_text(tokenizer):
     """An id outside the vocabulary, even a negative one, is silent and harmless."""
     known = tokenizer.get_vocab_size() - 2
-    alone = detokenize(decoder_of(tokenizer), [known])
-    assert alone == detokenize(decoder_of(tokenizer), [*UNKNOWN_IDS, known, *UNKNOWN_IDS])
+    alone = detokenize(TokenDecoder(tokenizer), [known])
+    assert alone == detokenize(TokenDecoder(tokenizer), [*UNKNOWN_IDS, known, *UNKNOWN_IDS])
 
 
 def test_a_continuation_keeps_its_leading_space():
     """The start of a text loses its first space, the continuation of a prompt does not."""
-    decoder = decoder_of(LLAMA)
+    decoder = TokenDecoder(LLAMA)
     token_ids = [LLAMA.token_to_id("▁hello")]
     assert detokenize(decoder, token_ids) == "hello"
     assert detokenize(decoder, token_ids, after=[1]) == " hello"
@@ -122,19 +116,19 @@ def test_only_the_first_space_of_a_text_is_lost():
     """Of two spaces at the start of a text one remains, also when they come one by one."""
     space = LLAMA.token_to_id("▁")
     token_ids = [1, space, space, LLAMA.token_to_id("a")]
-    assert " a" == LLAMA.decode(token_ids) == detokenize(decoder_of(LLAMA), token_ids)
+    assert " a" == LLAMA.decode(token_ids) == detokenize(TokenDecoder(LLAMA), token_ids)
 
 
 def test_words_continue_the_prompt_where_neighbours_matter():
     """Without a byte table the last tokens of the prompt decide how the answer begins."""
     he, llo, world = (WORD_PIECE.token_to_id(word) for word in ("he", "##llo", "world"))
-    assert detokenize(decoder_of(WORD_PIECE), [llo, world], after=[world, he]) == "llo world"
+    assert detokenize(TokenDecoder(WORD_PIECE), [llo, world], after=[world, he]) == "llo world"
 
 
 def test_a_special_token_can_be_shown_alone():
     """One special token can have its text while the others stay hidden."""
     start, end = (BYTE_LEVEL.token_to_id(token) for token in ("<|im_start|>", "<|im_end|>"))
-    detokenizer = decoder_of(BYTE_LEVEL).start()
+    detokenizer = TokenDecoder(BYTE_LEVEL).start()
     assert [detokenizer.feed(start), detokenizer.feed(end, show_special=True)] == ["", "<|im_end|>"]
 
 
@@ -142,7 +136,17 @@ def test_garbage_is_not_held_for_ever():
     """A decoder without a byte table gives up waiting for a character after some tokens."""
     tokenizer = sentencepiece_tokenizer("gemma")
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
-    detokenizer = decoder_of(tokenizer).start()
+    detokenizer = TokenDecoder(tokenizer).start()
     stray = tokenizer.token_to_id("<0xFF>")
     pieces = [detokenizer.feed(stray) for _ in range(MAX_HELD_TOKENS)]
     assert "".join(pieces) == "\ufffd" * MAX_HELD_TOKENS
+
+
+def test_silent_tokens_are_not_held_for_ever():
+    """Tokens that add nothing to a text leave the window as short as ever."""
+    tokenizer = word_piece_tokenizer(decoders.CTC(pad_token="|", cleanup=False))
+    he = tokenizer.token_to_id("he")
+    detokenizer = TokenDecoder(tokenizer).start()
+    text = "".join(detokenizer.feed(he) for _ in range(1000)) + detokenizer.flush()
+    assert (text, "he") == (tokenizer.decode([he] * 1000), text)
+    assert len(detokenizer._window) <= MAX_HELD_TOKENS + CONTEXT_TOKENS
