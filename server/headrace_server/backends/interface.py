@@ -171,6 +171,7 @@ class Backend(Protocol):
         Entering decides at once and raises `OverloadedError` or
         `EngineUnavailableError`. The iterator yields `Started` once, then `Tokens`
         until one has a finish; tokens that arrive while nobody reads are merged.
+        A wait for the next event may be cancelled and begun again; nothing is lost.
         It raises `EngineUnavailableError` when the engine dies and
         `RequestFailedError` when it fails on this sequence alone. Leaving the
         context in any other state than finished cancels the sequence; leaving
