@@ -124,10 +124,12 @@ async def _listen(config: GatewayConfig, runner: web.AppRunner) -> asyncio.Serve
             lambda: Connection(server, config), config.host, config.port, backlog=_BACKLOG
         )
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        # uvloop puts the address into the text; the number is below 0 for an unknown name.
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else error.strerror
         raise StartError(
-            f"Cannot listen on {config.host} port {config.port}: {reason}; "
-            "choose another with --host or --port."
+            f"Cannot listen on {config.host} port {config.port}: {reason}. "
+            "Choose another with --host or --port."
         ) from error
 
 

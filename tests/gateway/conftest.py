@@ -12,6 +12,7 @@ from headrace_gateway.app import RunningGateway, running
 from headrace_gateway.config import GatewayConfig
 
 from tests.client.scripted_server import BOUND_SECONDS, running_server
+from tests.gateway.service import serving
 
 
 @dataclass
@@ -74,6 +75,13 @@ async def start_gateway(server):
 @pytest.fixture
 async def gateway(start_gateway):
     return await start_gateway()
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    """A server with its simulated engine and a gateway in front of it, for all tests."""
+    with serving(tmp_path_factory.mktemp("service")) as service:
+        yield service
 
 
 class AccessLog(logging.Handler):

@@ -1,0 +1,93 @@
+"""The clients that people have: OpenAI's library, blocking, streaming and async, and curl."""
+
+import subprocess
+
+import openai
+import pytest
+
+from tests.gateway.conftest import events_of
+from tests.gateway.service import MODEL
+
+MESSAGES = [{"role": "user", "content": "Hey"}]
+
+
+@pytest.fixture
+def client(service):
+    with openai.OpenAI(base_url=f"{service.url}/v1", api_key="unused", max_retries=0) as client:
+        yield client
+
+
+def test_a_chat(client):
+    """The types of the library fit an answer."""
+    answer = client.chat.completions.create(model=MODEL, messages=MESSAGES, max_tokens=5, seed=1)
+    assert answer.choices[0].message.role == "assistant"
+    assert answer.choices[0].message.content
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage.completion_tokens == 5
+    assert answer.usage.prompt_tokens_details.cached_tokens == 0
+
+
+def test_a_streamed_chat(client):
+    """A stream joins to the blocking answer, and its last chunk has the counts."""
+    asked = {"model": MODEL, "messages": MESSAGES, "max_completion_tokens": 50, "seed": 1}
+    whole = client.chat.completions.create(**asked)
+    stream = client.chat.completions.create(
+        **asked, stream=True, stream_options={"include_usage": True}
+    )
+    *chunks, last = list(stream)
+    assert chunks[0].choices[0].delta.role == "assistant"
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert text == whole.choices[0].message.content
+    assert last.usage == whole.usage
+
+
+async def test_async_chats(service):
+    """The async client streams as well, and leaving its stream early is fine."""
+    async with openai.AsyncOpenAI(base_url=f"{service.url}/v1", api_key="unused") as client:
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=MESSAGES, max_tokens=8000, stream=True
+        )
+        async with stream:
+            async for chunk in stream:
+                assert chunk.choices[0].delta.role == "assistant"
+                break
+        answer = await client.chat.completions.create(model=MODEL, messages=MESSAGES, max_tokens=2)
+    assert answer.usage.completion_tokens == 2
+
+
+def test_completions(client):
+    """The older endpoint takes several prompts."""
+    answer = client.completions.create(model=MODEL, prompt=["a", "b"], max_tokens=3, echo=True)
+    assert [choice.text[0] for choice in answer.choices] == ["a", "b"]
+    chunks = list(client.completions.create(model=MODEL, prompt="a", max_tokens=3, stream=True))
+    assert chunks[-1].choices[0].finish_reason in ("length", "stop")
+
+
+def test_models(client):
+    """Models are listed and found."""
+    assert [model.id for model in client.models.list()] == [MODEL]
+    assert client.models.retrieve(MODEL).id == MODEL
+
+
+def test_errors_have_their_classes(client):
+    """Each status is the exception that users of the library catch."""
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.chat.completions.create(model=MODEL, messages=MESSAGES, temperature=3)
+    assert (refusal.value.param, refusal.value.type) == ("temperature", "invalid_request_error")
+    with pytest.raises(openai.NotFoundError) as refusal:
+        client.chat.completions.create(model="gpt-4", messages=MESSAGES)
+    assert (refusal.value.code, refusal.value.param) == ("model_not_found", "model")
+    assert refusal.value.request_id.startswith("req_")
+    with pytest.raises(openai.NotFoundError):
+        client.embeddings.create(model=MODEL, input="Hey")
+
+
+def test_curl_shows_a_stream(service):
+    """Plain curl prints the events as they come."""
+    body = '{"prompt": "Hey", "max_tokens": 5, "ignore_eos": true, "stream": true}'
+    command = ["curl", "-sN", f"{service.url}/v1/completions", "-d", body]
+    command += ["-H", "Content-Type: application/json"]
+    result = subprocess.run(command, capture_output=True, check=True, timeout=30)
+    *chunks, done = events_of(result.stdout.decode())
+    assert chunks[-1]["choices"][0]["finish_reason"] == "length"
+    assert done == "[DONE]"

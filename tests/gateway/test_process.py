@@ -1,0 +1,66 @@
+"""The command headrace-gateway."""
+
+import json
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from tests.gateway.service import running
+
+BOUND_SECONDS = 30
+
+
+def run(*flags):
+    command = [sys.executable, "-m", "headrace_gateway", *flags]
+    return subprocess.run(command, capture_output=True, text=True, timeout=BOUND_SECONDS)
+
+
+def test_the_port_is_open_before_there_is_a_server(tmp_path):
+    """The gateway tells where it listens, and answers at once."""
+    with running(tmp_path, "headrace_gateway", "--upstream", "127.0.0.1:1") as gateway:
+        listening = gateway.wait_for_event("listening")
+        assert listening["url"] == f"http://{listening['address']}"
+        with urllib.request.urlopen(f"{listening['url']}/livez") as response:
+            assert json.load(response) == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ["--port", "x"],
+            "headrace-gateway: --port must be an integer from 0 to 65535, not 'x'.\n",
+        ),
+        (
+            ["--prot", "1"],
+            "headrace-gateway: Unrecognized arguments: --prot 1; see headrace-gateway --help.\n",
+        ),
+    ],
+)
+def test_a_bad_setting_is_one_sentence_and_status_2(flags, sentence):
+    """A user's mistake gives a sentence that says what to do, and no traceback."""
+    result = run(*flags)
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", sentence)
+
+
+def test_a_taken_port_is_one_sentence_and_status_1():
+    """Whoever has the port keeps it."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        result = run("--port", str(port))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"headrace-gateway: Cannot listen on 127.0.0.1 port {port}: Address already in use. "
+        "Choose another with --host or --port.\n"
+    )
+
+
+def test_help_teaches():
+    """Every flag is described with its default, and the twins in the environment are named."""
+    result = run("--help")
+    assert result.returncode == 0
+    for word in ("--upstream", "--max-body-bytes", "(default: 1919)", "HEADRACE_GATEWAY_LOG_LEVEL"):
+        assert word in result.stdout
