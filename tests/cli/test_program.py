@@ -43,7 +43,10 @@ def test_the_version_is_that_of_the_package(run, arguments):
     [
         (["chta"], "invalid choice: 'chta'"),
         (["generate", "--temperature", "hot"], "--temperature: invalid float value: 'hot'"),
-        (["generate", "Hi", "--tempera", "1"], "unrecognized arguments: --tempera"),
+        (
+            ["generate", "Hi", "--tempera", "1"],
+            "headrace generate: there is no flag or argument --tempera. See headrace gen",
+        ),
         (["generate", "Hi", "--system", "Be brief."], "--system goes with --chat."),
         (["generate", "Hi", "--timeout", "-1"], "--timeout: invalid seconds value: '-1'"),
         (["models", "--target", "http://localhost:1919"], "such as localhost:1920"),

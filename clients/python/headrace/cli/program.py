@@ -47,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status; see `ExitCode`.
     """
     parser = _build_parser()
-    given = parser.parse_args(arguments)
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        given.parser.error(f"there is no flag or argument {unknown[0]}")
     if given.run is None:
         parser.print_help()
         return ExitCode.USAGE
@@ -69,11 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _build_parser() -> Parser:
     parser = Parser(prog="headrace", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.set_defaults(run=None)
+    parser.set_defaults(run=None, parser=parser)
     parser.add_argument("--version", action="version", version=version_text())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for add_command in (add_serve, add_chat, add_generate, add_models, add_health, add_version):
         add_command(commands)
+    for command in commands.choices.values():
+        command.set_defaults(parser=command)
     return parser
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS, ArgumentTypeError
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from headrace.cli.flags import Parser
 
@@ -31,6 +32,8 @@ class PassedFlag:
         help: what it is for.
         default: in words.
         is_list: it takes several values.
+        read: checks a value whose flag has another name at the program, which would
+            complain under that.
     """
 
     flag: str
@@ -39,6 +42,14 @@ class PassedFlag:
     help: str
     default: str
     is_list: bool = False
+    read: Callable[[str], str] = str
+
+
+def port(text: str) -> str:
+    """Check a port, for argparse."""
+    if not (text.isdecimal() and len(text) <= 5 and int(text) <= 65_535):
+        raise ArgumentTypeError(f"{text!r} must be a port from 0 to 65535")
+    return text
 
 
 def _server(
@@ -88,6 +99,7 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "N",
             "the port of gRPC; 0 chooses a free one",
             "1920",
+            read=port,
         ),
         _gateway(
             "--cors-origins",
@@ -166,22 +178,19 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
 
 def add_flags(parser: Parser) -> None:
     """Add all flags to a parser; those that are not given are not in its namespace."""
-    import argparse
-
     for title, flags in FLAGS.items():
         group = parser.add_argument_group(title)
         for flag in flags:
             text = f"{flag.help} (default: {flag.default})".replace("%", "%%")
             if flag.metavar is None:
-                group.add_argument(
-                    flag.flag, action="store_true", default=argparse.SUPPRESS, help=text
-                )
+                group.add_argument(flag.flag, action="store_true", default=SUPPRESS, help=text)
             else:
                 group.add_argument(
                     flag.flag,
+                    type=flag.read,
                     metavar=flag.metavar,
                     nargs="+" if flag.is_list else None,
-                    default=argparse.SUPPRESS,
+                    default=SUPPRESS,
                     help=text,
                 )
 

@@ -119,7 +119,7 @@ class _Pair:
 async def _wait_for(child: Child, event: str, progress: Progress) -> dict[str, Any]:
     """Wait for an event of a program, and show how loading goes in the meantime."""
     while (news := await child.next_news())["event"] != event:
-        if news["event"] == "loading":
+        if news["event"] == "engine" and news["state"] == "loading":
             progress.show(news["detail"])
     return news
 

@@ -1,0 +1,273 @@
+"""headrace serve: the two real programs, the simulated engine, and every way of ending."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import headrace
+import psutil
+import pytest
+
+from tests.cli.conftest import COMMAND
+from tests.cli.terminal import CTRL_C, terminal
+
+# Two interpreters with their libraries start in this time even on a busy machine.
+BOUND_SECONDS = 60.0
+SERVE = [
+    *("serve", "--backend", "simulated", "--port", "0", "--grpc-port", "0"),
+    *("--log-level", "warning"),
+]
+
+AGAIN = "Ctrl-C again stops now.\n"
+
+
+@dataclass
+class Service:
+    """A service that is ready."""
+
+    process: subprocess.Popen
+    http: str
+    grpc: str
+    welcome: str
+
+    def family(self):
+        """The processes of the service: itself, the programs, the engine."""
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
+
+    def child(self, name):
+        (process,) = [p for p in self.family() if f"headrace_{name}" in p.cmdline()]
+        return process
+
+    def end(self):
+        """Wait for the end and return the exit status and what was said on stderr."""
+        _, stderr = self.process.communicate(timeout=BOUND_SECONDS)
+        return self.process.returncode, stderr.decode()
+
+
+def are_gone(processes):
+    """Whether the processes end within the bound."""
+    _, alive = psutil.wait_procs(processes, timeout=BOUND_SECONDS)
+    return not alive
+
+
+def read_welcome(stdout):
+    lines = []
+    for line in iter(stdout.readline, b""):
+        lines.append(line.decode())
+        if line == b"Ctrl-C stops it.\n":
+            break
+    return "".join(lines)
+
+
+@pytest.fixture
+def serve(start):
+    """Starts a service and waits until it is ready."""
+
+    def serve(*arguments):
+        process = start(*SERVE, *arguments)
+        welcome = read_welcome(process.stdout)
+        http = re.search(r"HTTP  (http://127.0.0.1:\d+/v1)\n", welcome)
+        grpc = re.search(r"gRPC  (127.0.0.1:\d+)\n", welcome)
+        assert http, process.communicate(timeout=BOUND_SECONDS)
+        assert grpc
+        return Service(process, http[1], grpc[1], welcome)
+
+    return serve
+
+
+@contextmanager
+def taken_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def get_json(url, body=None):
+    request = urllib.request.Request(
+        url,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=BOUND_SECONDS) as response:
+        return json.load(response)
+
+
+def test_it_serves_both_and_ends_with_ctrl_c(serve):
+    """When it says that it is ready, both ports answer; Ctrl-C ends everything with 0."""
+    service = serve("--served-model-name", "tiny", "small")
+    assert "Serving tiny (also small) with 8192 tokens of context.\n" in service.welcome
+    with headrace.Client(service.grpc) as client:
+        assert client.generate("Hi", max_output_tokens=3).usage.output_token_count == 3
+    body = {"model": "small", "prompt": "Hi", "max_tokens": 3}
+    assert get_json(f"{service.http}/completions", body)["usage"]["completion_tokens"] == 3
+
+    family = service.family()
+    assert len(family) == 4
+    service.process.send_signal(signal.SIGINT)
+    status, stderr = service.end()
+    assert status == 0
+    assert stderr.startswith("headrace: starting the server\n")
+    assert stderr.endswith("headrace: Stopping when the running answers are complete; " + AGAIN)
+    assert are_gone(family)
+
+
+def test_the_examples_work(serve, environment):
+    """Every command of the welcome can be pasted into a shell and answers."""
+    service = serve()
+    examples = re.findall(
+        r"^  (headrace .*|(?:curl|grpcurl) (?:.*\\\n)*.*)$", service.welcome, re.MULTILINE
+    )
+    assert [example.split()[0] for example in examples] == ["headrace", "curl", "grpcurl"]
+    path = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    for example in examples:
+        result = subprocess.run(
+            ["bash", "-c", example],
+            input="Hi\n",
+            capture_output=True,
+            text=True,
+            env={**environment, "PATH": path},
+            timeout=BOUND_SECONDS,
+        )
+        assert result.returncode == 0, result.stderr
+        assert '"error"' not in result.stdout
+        assert result.stdout
+
+
+def test_sigterm_lets_answers_finish(serve):
+    """SIGTERM ends with 0 when the answers that run on both ports are complete."""
+    service = serve("--simulated-step-seconds", "0.02")
+    finish_reasons = []
+
+    def ask_over_http():
+        body = {"prompt": "Hi", "max_tokens": 50}
+        answer = get_json(f"{service.http}/completions", body)
+        finish_reasons.append(answer["choices"][0]["finish_reason"])
+
+    thread = threading.Thread(target=ask_over_http)
+    with headrace.Client(service.grpc) as client:
+        stream = client.stream("Hi", max_output_tokens=50, ignore_end_of_text=True)
+        pieces = iter(stream)
+        next(pieces)
+        thread.start()
+        next(pieces)
+        service.process.terminate()
+        for _ in pieces:
+            pass
+    thread.join(BOUND_SECONDS)
+    assert stream.generation.finish_reason == "max_output_tokens"
+    assert finish_reasons == ["length"]
+    assert service.end()[0] == 0
+
+
+def test_a_second_signal_does_not_wait(serve):
+    """The second signal ends everything, although an answer is running."""
+    service = serve("--simulated-step-seconds", "0.05")
+    family = service.family()
+    with headrace.Client(service.grpc) as client:
+        stream = client.stream("Hi", max_output_tokens=5000, ignore_end_of_text=True)
+        pieces = iter(stream)
+        next(pieces)
+        service.process.terminate()
+        while not service.process.stderr.readline().endswith(AGAIN.encode()):
+            assert service.process.poll() is None
+        service.process.terminate()
+        with pytest.raises(headrace.UnavailableError):
+            list(pieces)
+    assert service.end()[0] == 0
+    assert are_gone(family)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gateway", "The gateway was killed by SIGKILL, so the server was stopped; "),
+        ("server", "The server was killed by SIGKILL, so the gateway was stopped; "),
+    ],
+)
+def test_when_one_program_dies_the_other_is_stopped(serve, name, words):
+    """A program that dies takes the other with it; the exit status is 1, with a sentence."""
+    service = serve()
+    family = service.family()
+    service.child(name).kill()
+    status, stderr = service.end()
+    assert status == 1
+    assert stderr.endswith(f"headrace: {words}start again with `headrace serve`.\n")
+    assert are_gone(family)
+
+
+def test_nothing_outlives_a_killed_parent(serve):
+    """Kill -9 of the command ends the programs and the engine, too."""
+    service = serve()
+    family = service.family()
+    service.process.kill()
+    assert are_gone(family)
+
+
+@pytest.mark.parametrize(
+    ("flag", "program"), [("--port", "headrace-gateway"), ("--grpc-port", "headrace-server")]
+)
+def test_a_taken_port_is_one_sentence(start, flag, program):
+    """A taken port ends the command with 1 and the sentence of the program that wanted it."""
+    with taken_port() as port:
+        process = start(*SERVE, flag, str(port))
+        family = [psutil.Process(process.pid)]
+        _, stderr = process.communicate(timeout=BOUND_SECONDS)
+    lines = [line for line in stderr.decode().splitlines() if not line.startswith("headrace: ")]
+    assert process.returncode == 1
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{program}: ")
+    assert str(port) in lines[0]
+    assert are_gone(family)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--max-num-seqs", "0"], "headrace-server: --max-num-seqs: '0' must be"),
+        (["--max-body-bytes", "few"], "headrace-gateway: --max-body-bytes must be"),
+        (["--model", "/no/such/model"], "headrace-server: --model: there is no directory"),
+        (["--grpc-port", "many"], "headrace serve: --grpc-port: 'many' must be a port"),
+        (["--max-num-seq", "4"], "headrace serve: there is no flag or argument --max-num-seq"),
+    ],
+)
+def test_a_wrong_flag_is_one_sentence(run, arguments, words):
+    """A wrong flag or model ends the command with 2 and the sentence of who reads it."""
+    ports = ["--port", "0", "--grpc-port", "0"]
+    result = run("serve", *ports, "--log-level", "warning", *arguments)
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("headrace: ")]
+    assert (result.returncode, result.stdout) == (2, "")
+    assert len(lines) == 1
+    assert lines[0].startswith(words)
+
+
+def test_a_signal_while_the_model_loads_ends_it(start):
+    """Ctrl-C does not wait for the model."""
+    process = start(*SERVE, "--simulated-load-seconds", "600")
+    while b"loading the simulated model" not in process.stderr.readline():
+        assert process.poll() is None
+    family = [psutil.Process(process.pid)]
+    family += family[0].children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=BOUND_SECONDS)
+    assert process.returncode == 0
+    assert are_gone(family)
+
+
+def test_a_terminal_shows_progress_and_ctrl_c_stops(environment):
+    """At a terminal loading is a bar in one line, and Ctrl-C is for this program alone."""
+    command = [*COMMAND, *SERVE, "--simulated-load-seconds", "1"]
+    with terminal(command, environment) as screen:
+        screen.wait_for("loading the simulated model  \u2588")
+        screen.wait_for("Ctrl-C stops it.")
+        screen.type(CTRL_C)
+        screen.wait_for("Stopping when the running answers are complete")
+        assert screen.wait_for_end() == 0
+    assert b"Traceback" not in screen.shown

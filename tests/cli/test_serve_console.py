@@ -1,0 +1,70 @@
+"""What headrace serve shows: progress, addresses, the welcome, and what is missing."""
+
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+from headrace import Capability
+from headrace.cli import main
+from headrace.cli.serve import command
+from headrace.cli.serve.console import progress_bar, reachable, welcome
+
+from tests.client.test_client import TINY
+
+
+@pytest.mark.parametrize(
+    ("phase", "percentage", "shown"),
+    [
+        ("reading weights", "", "reading weights …"),
+        ("reading weights", "0 %", "reading weights  ░░░░░░░░░░░░░░░░░░░░░░░░ 0 %"),
+        ("reading weights", "50 %", "reading weights  ████████████░░░░░░░░░░░░ 50 %"),
+        ("reading weights", "100 %", "reading weights  ████████████████████████ 100 %"),
+        ("reading weights", "half", "reading weights …"),
+        ("x" * 100, "", "x" * 40 + " …"),
+    ],
+)
+def test_progress_is_a_bar_where_there_is_a_percentage(phase, percentage, shown):
+    """A phase with a percentage is a bar; one without is its words; none fills the line."""
+    assert progress_bar(phase, percentage) == shown
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1:1919", "127.0.0.1:1919"),
+        ("0.0.0.0:1919", "127.0.0.1:1919"),
+        ("[::]:1919", "[::1]:1919"),
+        ("10.1.2.3:80", "10.1.2.3:80"),
+    ],
+)
+def test_all_addresses_are_reached_on_the_loopback(address, expected):
+    """A port that is open on all addresses is shown with one that works on this machine."""
+    assert reachable(address) == expected
+
+
+def test_a_model_without_a_chat_template_gets_other_examples():
+    """The examples suit the model: a text to continue where there is no conversation."""
+    model = TINY.__class__(
+        **{
+            **{name: getattr(TINY, name) for name in TINY.__slots__},
+            "capabilities": (Capability.COMPLETION,),
+        }
+    )
+    text = welcome(model, "127.0.0.1:1919", "0.0.0.0:1920")
+    assert 'headrace generate "Once upon a time"\n' in text
+    assert "/v1/completions" in text
+    assert '{"text": "Once upon a time"}' in text
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypatch, capsys):
+    """Without an extra, serve names what is missing and how to install it."""
+
+    def distribution(name):
+        if name in ("torch", "aiohttp"):
+            raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(command, "distribution", distribution)
+    assert main(["serve"]) == 1
+    assert capsys.readouterr().err == (
+        "headrace: Serving needs packages that are not installed (aiohttp, torch). "
+        "Install them with: pip install 'headrace[server,gateway]'\n"
+    )

@@ -1,0 +1,70 @@
+"""The flags of headrace serve are those of the programs that it starts."""
+
+import os
+import re
+import subprocess
+import sys
+from argparse import Namespace
+
+import pytest
+from headrace.cli.serve.flags import FLAGS, Program, arguments_for
+
+ALL_FLAGS = [flag for flags in FLAGS.values() for flag in flags]
+# What the command itself gives to the gateway.
+OWN = {Program.SERVER: set(), Program.GATEWAY: {"--upstream"}}
+
+
+def known_flags(program):
+    """The flags of a program with their defaults, as its help tells them."""
+    result = subprocess.run(
+        [sys.executable, "-m", program.value, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        # So wide that no line is wrapped.
+        env={**os.environ, "COLUMNS": "1000"},
+        timeout=60,
+    )
+    flag = r"^  (--[\w-]+)(?:(?!^  --).)*?\(default: ([^)]*)\)$"
+    flags = re.findall(flag, result.stdout, re.DOTALL | re.MULTILINE)
+    return {flag: default.removesuffix(".0") for flag, default in flags}
+
+
+@pytest.mark.parametrize("program", Program)
+def test_every_flag_of_a_program_is_passed_on(program):
+    """The table has every flag of both programs, with the default that the program has."""
+    expected = known_flags(program)
+    for flag in OWN[program]:
+        del expected[flag]
+    passed = {
+        flag.programs[program]: flag.default for flag in ALL_FLAGS if program in flag.programs
+    }
+    assert passed == expected
+
+
+def test_flags_go_to_the_programs_that_know_them():
+    """A flag goes to the programs that know it, under the names that it has there."""
+    given = Namespace(
+        model="-odd-",
+        served_model_name=["tiny", "small"],
+        host="0.0.0.0",
+        port="80",
+        grpc_port="81",
+        simulated_faults=True,
+        other="not passed on",
+    )
+    assert arguments_for(Program.SERVER, given) == [
+        "--model=-odd-",
+        "--served-model-name",
+        "tiny",
+        "small",
+        "--host=0.0.0.0",
+        "--port=81",
+        "--simulated-faults",
+    ]
+    assert arguments_for(Program.GATEWAY, given) == ["--host=0.0.0.0", "--port=80"]
+
+
+def test_flags_that_are_not_given_are_not_passed_on():
+    """What is not given is left to the programs, with their environment and defaults."""
+    assert arguments_for(Program.SERVER, Namespace()) == []
