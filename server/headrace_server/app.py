@@ -14,8 +14,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 from headrace.v1 import inference_service_pb2, model_service_pb2
 
-from headrace_server.backends.native.client import NativeBackend
-from headrace_server.backends.native.supervisor import EngineLoadError
+from headrace_server.backends.native import EngineLoadError, NativeBackend
 from headrace_server.errors import DrainingError
 from headrace_server.rpc import reflection
 from headrace_server.rpc.availability import Availability
@@ -129,7 +128,7 @@ def _bind(config: RpcConfig) -> tuple[aio.Server, str]:
     """Make a gRPC server and take its port."""
     _check_port_is_free(config)
     host = f"[{config.host}]" if ":" in config.host else config.host
-    server = aio.server(options=channel_options(config.keepalive))
+    server = aio.server(options=channel_options(config.connection))
     try:
         port = server.add_insecure_port(f"{host}:{config.port}")
     except RuntimeError as error:

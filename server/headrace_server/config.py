@@ -10,11 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from headrace_server.backends.native.admission import AdmissionLimits
-from headrace_server.backends.native.supervisor import SupervisionLimits
+from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 from headrace_server.flags import BACKEND, FLAGS, Flag, FlagValueError
-from headrace_server.rpc.channel_options import KeepaliveConfig
+from headrace_server.rpc.channel_options import ConnectionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,13 +44,13 @@ class RpcConfig:
         host: a name or an address of this machine.
         port: 0 lets the system choose.
         stall_seconds: the longest time that a client may leave a response unread.
-        keepalive: how dead clients are found.
+        connection: how dead and frozen clients are found.
     """
 
     host: str
     port: int
     stall_seconds: float
-    keepalive: KeepaliveConfig
+    connection: ConnectionConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +217,7 @@ def _to_config(values: Mapping[str, Any]) -> Config:
             step_timeout_seconds=timeout_seconds,
             idle_timeout_seconds=min(timeout_seconds, SupervisionLimits().idle_timeout_seconds),
         ),
-        rpc=RpcConfig(values["host"], values["port"], values["stall_timeout"], KeepaliveConfig()),
+        rpc=RpcConfig(values["host"], values["port"], values["stall_timeout"], ConnectionConfig()),
         shutdown=ShutdownConfig(values["lame_duck"], values["shutdown_timeout"]),
         log=LogConfig(values["log_level"], values["log_format"]),
     )

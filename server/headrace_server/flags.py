@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from headrace_server.backends.native.admission import AdmissionLimits
-from headrace_server.backends.native.supervisor import SupervisionLimits
+from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 
 if TYPE_CHECKING:

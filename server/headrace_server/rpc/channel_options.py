@@ -18,28 +18,28 @@ MAX_METADATA_BYTES: Final = 8 * 1024
 MAX_STREAMS_PER_CONNECTION: Final = 1024
 # Each costs a descriptor and some 20 KiB; the usual limit of descriptors is 1,024 or more.
 MAX_CONNECTIONS: Final = 512
-# A connection that stays silent instead of opening HTTP/2 is closed after this; by default
-# it lives for two minutes.
-HANDSHAKE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeepaliveConfig:
-    """How dead and frozen clients are found.
+class ConnectionConfig:
+    """How dead, frozen and silent clients are found.
 
     Args:
+        handshake_seconds: a connection that has not opened HTTP/2 by then is closed; by
+            gRPC's default it would live for two minutes.
         ping_seconds: a connection that was silent for this long is pinged.
         ping_timeout_seconds: it is closed when no answer comes for this long.
         min_client_ping_seconds: clients that ping more often than this are cut off.
             Clients are told that every 10 s is fine; half of it leaves room for jitter.
     """
 
+    handshake_seconds: float = 5.0
     ping_seconds: float = 10.0
     ping_timeout_seconds: float = 5.0
     min_client_ping_seconds: float = 5.0
 
 
-def channel_options(keepalive: KeepaliveConfig) -> list[tuple[str, int]]:
+def channel_options(config: ConnectionConfig) -> list[tuple[str, int]]:
     """Return the options for `grpc.aio.server`."""
     return [
         # By default two servers share a port silently, and clients see either.
@@ -50,16 +50,16 @@ def channel_options(keepalive: KeepaliveConfig) -> list[tuple[str, int]]:
         ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
         ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
         ("grpc.max_allowed_incoming_connections", MAX_CONNECTIONS),
-        ("grpc.server_handshake_timeout_ms", _milliseconds(HANDSHAKE_SECONDS)),
-        ("grpc.keepalive_time_ms", _milliseconds(keepalive.ping_seconds)),
-        ("grpc.keepalive_timeout_ms", _milliseconds(keepalive.ping_timeout_seconds)),
+        ("grpc.server_handshake_timeout_ms", _milliseconds(config.handshake_seconds)),
+        ("grpc.keepalive_time_ms", _milliseconds(config.ping_seconds)),
+        ("grpc.keepalive_timeout_ms", _milliseconds(config.ping_timeout_seconds)),
         # Without it a frozen client is noticed after a minute, whatever the two above say.
-        ("grpc.http2.ping_timeout_ms", _milliseconds(keepalive.ping_timeout_seconds)),
+        ("grpc.http2.ping_timeout_ms", _milliseconds(config.ping_timeout_seconds)),
         # A Watch, or a stream in the queue, is silent for long; a channel between two calls too.
         ("grpc.keepalive_permit_without_calls", 1),
         (
             "grpc.http2.min_ping_interval_without_data_ms",
-            _milliseconds(keepalive.min_client_ping_seconds),
+            _milliseconds(config.min_client_ping_seconds),
         ),
     ]
 
