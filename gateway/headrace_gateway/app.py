@@ -84,9 +84,7 @@ async def running(config: GatewayConfig) -> AsyncIterator[RunningGateway]:
         StartError: the address cannot be listened on.
     """
     async with AsyncExitStack() as stack:
-        upstream = await stack.enter_async_context(
-            Upstream(config.upstream, max_message_bytes=config.max_body_bytes)
-        )
+        upstream = await stack.enter_async_context(Upstream(config.upstream))
         gateway = Gateway(config, upstream, InFlight())
         runner = web.AppRunner(
             build_app(gateway),

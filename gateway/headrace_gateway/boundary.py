@@ -76,6 +76,7 @@ def exchange_headers(request: web.BaseRequest) -> dict[str, str]:
     """Return the headers that every response has."""
     exchange = exchange_of(request)
     return {
+        "Server": "headrace",
         "x-request-id": exchange.request_id,
         "openai-processing-ms": str(exchange.elapsed_milliseconds()),
     }

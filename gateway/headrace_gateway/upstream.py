@@ -132,12 +132,10 @@ class Upstream:
 
     Args:
         address: host and port of its gRPC service.
-        max_message_bytes: largest message in either direction.
     """
 
-    def __init__(self, address: str, max_message_bytes: int) -> None:
+    def __init__(self, address: str) -> None:
         self._address = address
-        self._max_message_bytes = max_message_bytes
         self._num_calls = 0
 
     async def __aenter__(self) -> Self:
@@ -251,8 +249,6 @@ class Upstream:
         return grpc.aio.insecure_channel(
             self._address,
             options=[
-                ("grpc.max_send_message_length", self._max_message_bytes),
-                ("grpc.max_receive_message_length", self._max_message_bytes),
                 # Each channel is a connection of its own.
                 ("grpc.use_local_subchannel_pool", 1),
                 # A server that comes back is found within a second.

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import socket
 import time
 
 import aiohttp
@@ -117,6 +118,31 @@ async def test_a_hundred_callers_who_leave_cost_nothing(tmp_path):
     assert statuses.count(499) == 50 + 50 + 5 * 2
 
 
+async def test_a_reader_who_stalls_is_cut_off(tmp_path):
+    """Who does not read any more loses the answer, and the server stops to make it."""
+    with serving(tmp_path, (), ("--write-timeout", "0.2")) as service:
+        body = json.dumps({**ENDLESS, "prompt": ["Once"] * 64, "stream": True}).encode()
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", service.port))
+            connection.sendall(
+                b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+            )
+            async with asyncio.timeout(BOUND_SECONDS), open_session(service) as session:
+                while not (ended := calls_of(service)):
+                    await post(session, TEXT, {"prompt": "Hey", "max_tokens": 2})
+    assert "CANCELLED" in ended
+    requests = [line for line in service.gateway.log_lines() if line["event"] == "request"]
+    assert [line["status"] for line in requests if line["status"] != 200] == [499]
+
+
+def calls_of(service):
+    """Return the codes of the calls that did not end well."""
+    lines = [line for line in service.server.log_lines() if line["event"] == "call"]
+    return [line["code"] for line in lines if line["code"] != "OK"]
+
+
 async def test_a_full_queue_is_429(tmp_path):
     """What the server cannot queue is refused at once, with a time to try again."""
     flags = (
@@ -158,11 +184,13 @@ async def test_an_engine_that_dies_ends_every_stream_with_an_error(tmp_path):
     with serving(tmp_path, flags) as service:
         async with open_session(service) as session:
             streams = [await stream_until_text(session, ENDLESS) for _ in range(20)]
+            begin = time.monotonic()
             status, _ = await post(session, TEXT, {"prompt": [65, FAULT_EXIT]})
             assert status == 503
             for stream in streams:
                 last = events_of(await stream.text())[-1]
                 assert last["error"]["code"] == "engine_unavailable"
+            assert time.monotonic() - begin < 1
             async with session.get("/health") as response:
                 assert response.status == 503
             async with session.post(TEXT, json={"prompt": "Hey"}) as response:

@@ -1,10 +1,11 @@
-"""The body of a request, read within its limits."""
+"""The JSON bodies: that of a request, read within its limits, and that of a response."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
 from aiohttp import hdrs, web
 
 from headrace_gateway.openai.api_error import ApiError
@@ -42,6 +43,11 @@ async def read_object(request: web.Request, config: GatewayConfig) -> dict[str, 
     except web.RequestPayloadError:
         raise ApiError(400, "The body is not what its headers say.") from None
     return parse_object(body)
+
+
+def json_response(body: msgspec.Struct) -> web.Response:
+    """Return a response with a JSON body."""
+    return web.Response(body=msgspec.json.encode(body), content_type="application/json")
 
 
 def _require_json(request: web.Request) -> None:

@@ -9,13 +9,12 @@ from headrace_gateway.exchange import exchange_of
 from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.chat_request import ChatCompletionRequest, parse_chat_request
 from headrace_gateway.openai.chat_response import ChatChunks, chat_completion
-from headrace_gateway.routes.body import read_object
+from headrace_gateway.routes.body import json_response, read_object
 from headrace_gateway.routes.call_context import call_context
 from headrace_gateway.routes.generation import (
     collect,
     event_stream,
     identify,
-    json_response,
     relay,
 )
 

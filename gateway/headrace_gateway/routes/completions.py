@@ -9,13 +9,12 @@ from headrace_gateway.exchange import exchange_of
 from headrace_gateway.openai.answer import TokenCounts
 from headrace_gateway.openai.completion_request import CompletionRequest, parse_completion_request
 from headrace_gateway.openai.completion_response import CompletionChunks, completion
-from headrace_gateway.routes.body import read_object
+from headrace_gateway.routes.body import json_response, read_object
 from headrace_gateway.routes.call_context import call_context
 from headrace_gateway.routes.generation import (
     collect,
     event_stream,
     identify,
-    json_response,
     relay,
 )
 

@@ -8,7 +8,6 @@ import uuid
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-from aiohttp import web
 
 from headrace_gateway import sse
 from headrace_gateway.concurrency import all_of, first_error
@@ -24,6 +23,7 @@ from headrace_gateway.openai.answer import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aiohttp import web
     from headrace.v1 import inference_service_pb2
 
     from headrace_gateway.config import GatewayConfig
@@ -94,11 +94,6 @@ async def relay(events: EventStream, answers: Sequence[Answer], chunks: Chunks) 
     total = sum(counts, TokenCounts())
     await events.send(_encode(chunks.closing(total)) + sse.DONE)
     return total
-
-
-def json_response(body: msgspec.Struct) -> web.Response:
-    """Return a response with a JSON body."""
-    return web.Response(body=msgspec.json.encode(body), content_type="application/json")
 
 
 async def _collect_one(answer: Answer) -> WholeAnswer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace_gateway import errors
-from headrace_gateway.routes.generation import json_response
+from headrace_gateway.routes.body import json_response
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace_gateway.openai.model_response import model, model_list
+from headrace_gateway.routes.body import json_response
 from headrace_gateway.routes.call_context import call_context
-from headrace_gateway.routes.generation import json_response
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -128,3 +128,17 @@ async def test_the_length_of_a_completion_is_exact(gateway, server):
     status, error = await gateway.post_for_error(PATH, {"prompt": "a", "max_tokens": 9000})
     assert (status, error["param"]) == (400, "max_tokens")
     assert error["code"] == "context_length_exceeded"
+
+
+async def test_an_old_client_gets_a_stream_without_chunks(gateway, server):
+    """A client of HTTP/1.0 reads until the end of the connection."""
+    server.script = shout
+    data = b'{"prompt": "a", "stream": true}'
+    reply = await gateway.exchange_bytes(
+        b"POST /v1/completions HTTP/1.0\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%b" % (len(data), data)
+    )
+    head, _, body = reply.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 200 OK")
+    assert b"Transfer-Encoding" not in head
+    assert events_of(body.decode())[-1] == "[DONE]"
