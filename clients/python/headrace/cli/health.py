@@ -49,21 +49,22 @@ def run(given: argparse.Namespace) -> int:
     """Ask until the server takes requests or the time is over."""
     end = time.monotonic() + given.wait
     with headrace.Client(given.target, max_attempts=1) as client:
-        while (problem := _problem(client)) is not None:
-            if time.monotonic() >= end:
-                raise CommandError(problem)
+        while not _is_serving(client, is_last=time.monotonic() >= end):
             time.sleep(_POLL_SECONDS)
     print("serving")
     return ExitCode.DONE
 
 
-def _problem(client: headrace.Client) -> str | None:
-    """Return why the server takes no requests; None when it does."""
+def _is_serving(client: headrace.Client, *, is_last: bool) -> bool:
+    """Tell whether the server takes requests; if not, the last time raises the reason."""
     try:
         if client.check_health():
-            return None
-        # Asking for the model tells why.
-        client.get_model(timeout=5.0)
-    except headrace.HeadraceError as error:
-        return error.message
-    return "The server takes no requests at the moment."
+            return True
+        if is_last:
+            # Asking for the model tells why.
+            client.get_model(timeout=5.0)
+            raise CommandError("The server takes no requests at the moment.")
+    except headrace.HeadraceError:
+        if is_last:
+            raise
+    return False
