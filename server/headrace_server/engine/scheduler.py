@@ -120,11 +120,10 @@ class Scheduler:
         """Choose what to compute: first a token of each answer, then prompts, then the queue."""
         self._end_aborted()
         step = Step()
-        was_short_of_blocks = self._schedule_decodes(step)
+        self._schedule_decodes(step)
         chunk = self._limits.max_prefill_chunk if step.rows else self._limits.max_num_batched_tokens
         self._schedule_prefills(step, chunk)
-        if not was_short_of_blocks:
-            self._admit(step, chunk)
+        self._admit(step, chunk)
         return step
 
     def commit(self, step: Step, results: list[int | RowFault | None]) -> None:
@@ -166,16 +165,14 @@ class Scheduler:
             return "token id outside the vocabulary"
         return None
 
-    def _schedule_decodes(self, step: Step) -> bool:
-        """Add every sequence that lacks one token, and say whether one was preempted for it."""
-        num_preemptions = self.num_preemptions
+    def _schedule_decodes(self, step: Step) -> None:
+        """Add every sequence that lacks one token, the oldest first; the newest may give way."""
         index = 0
         while index < len(self._running) and step.num_tokens < self._limits.max_num_batched_tokens:
             sequence = self._running[index]
             index += 1
             if sequence.num_uncomputed_tokens == 1 and self._make_room(sequence):
                 step.add(sequence, 1)
-        return self.num_preemptions > num_preemptions
 
     def _schedule_prefills(self, step: Step, chunk: int) -> None:
         for sequence in self._running:

@@ -42,6 +42,19 @@ def test_no_stop_token_is_chosen_before_the_minimum():
     assert engine.answers[0][-1] == stop
 
 
+def test_stop_tokens_are_banned_for_the_minimum_exactly():
+    """With a minimum of 2 the third token is the first that may end the sequence."""
+    engine = SteppedEngine()
+    engine.add(0, min_output_tokens=2, stop_token_ids=[9])
+    banned = []
+    for _ in range(4):
+        step = engine.scheduler.schedule()
+        banned.append(list(step.rows[0].sampling.banned_token_ids))
+        engine.scheduler.commit(step, engine.runner.forward(step.rows))
+
+    assert banned == [[9], [9], [], []]
+
+
 def test_a_prompt_is_computed_in_chunks_of_the_budget():
     """A prompt alone takes the whole budget of each step, and its answer is the same."""
     engine = SteppedEngine(max_num_batched_tokens=8, max_prefill_chunk=4)
@@ -101,6 +114,31 @@ def test_the_newest_is_preempted_and_its_answer_stays_the_same():
     ]
     assert engine.starts == dict.fromkeys(range(3), 1)
     assert next(iter(engine.finishes)) == 0
+
+
+def test_a_preempted_sequence_goes_before_the_queue():
+    """What has begun is finished before what has not."""
+    engine = SteppedEngine(num_blocks=8, max_num_sequences=2)
+    engine.add(0, b"x" * 10, max_output_tokens=20)
+    engine.add(1, b"y" * 10, max_output_tokens=20)
+    engine.add(2, b"z")
+    while engine.scheduler.num_preemptions == 0:
+        engine.step()
+    engine.scheduler.abort(0)
+
+    assert list(engine.step()) == [1, 2]
+
+
+def test_admission_leaves_a_block_for_each_running_sequence():
+    """A sequence that would be preempted at once is not admitted."""
+    engine = SteppedEngine(num_blocks=9)
+    engine.add(0, b"x" * 15)
+    engine.step()
+    engine.add(1, b"y" * 20, max_output_tokens=4)
+
+    assert list(engine.step()) == [0]
+    engine.scheduler.abort(0)
+    assert list(engine.step()) == [1]
 
 
 def test_a_sequence_may_fill_the_whole_memory():

@@ -145,6 +145,9 @@ async def test_long_prompts_are_refused_by_their_tokens():
                 await answer(backend, make_request(b"x" * 101))
             async with backend.submit(make_request(b"x" * 100)):
                 pass
+        await wait_until(lambda: backend.load.num_closed == 2)
+        async with backend.submit(make_request(b"x" * 400)):
+            pass
 
 
 async def test_a_stream_that_was_left_cannot_be_read():
