@@ -9,7 +9,7 @@ from headrace.v1.stopping_pb2 import (
     FINISH_REASON_TIME_LIMIT,
 )
 
-from tests.client.scripted_server import Admit, Refusal, end, piece
+from tests.client.scripted_server import BOUND_SECONDS, Admit, Refusal, end, piece
 
 ROLES = {1: "system", 2: "user", 3: "assistant"}
 
@@ -113,6 +113,14 @@ def test_an_error_ends_a_pipe(chat, server, reason, hint):
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == f"headrace: That is too much.{hint}\n"
     assert len(server.calls) == 1
+
+
+def test_a_pipe_that_is_not_utf8_is_refused(start, server):
+    """Bytes that are no text are refused with a sentence."""
+    process = start("chat", "--target", server.target)
+    _, stderr = process.communicate(b"\xff\n", BOUND_SECONDS)
+    assert process.returncode == 1
+    assert stderr == b"headrace: The standard input is not text in UTF-8.\n"
 
 
 def test_an_unknown_command_is_not_sent(chat, server):

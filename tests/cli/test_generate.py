@@ -177,12 +177,12 @@ def test_a_reader_who_leaves_stops_the_work(start, server):
 
 def test_a_terminal_gets_a_newline_and_no_control_characters(start, server):
     """On a terminal the answer ends with a newline and cannot control the terminal."""
-    server.script = answer("Hel\x1b[31m", "lo\tyou")
+    server.script = answer("Hel\x1b[31m", "lo\tyou\r\n", "!")
     controller, terminal = pty.openpty()
     try:
         process = start("generate", "--target", server.target, "Hi", stdout=terminal)
         assert process.wait(BOUND_SECONDS) == 0
-        assert os.read(controller, 1000).decode() == "Hel\ufffd[31mlo\tyou\r\n"
+        assert os.read(controller, 1000).decode() == "Hel\ufffd[31mlo\tyou\r\n!\r\n"
     finally:
         os.close(controller)
         os.close(terminal)

@@ -83,6 +83,12 @@ def test_the_target_may_come_from_the_environment(run, server):
     assert run("health", HEADRACE_TARGET="not an address").returncode == 2
 
 
+def test_a_locale_without_a_character_is_no_obstacle(run, server):
+    """Where the output cannot show a character, a question mark stands for it."""
+    result = run("generate", "Hi", "--target", server.target, PYTHONIOENCODING="latin-1")
+    assert (result.returncode, result.stdout) == (0, "Hello ?")
+
+
 def test_help_imports_nothing_heavy():
     """Help and the package itself come without gRPC, protobuf and asyncio."""
     script = (

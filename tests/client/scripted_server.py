@@ -21,7 +21,7 @@ from headrace.v1.stopping_pb2 import FINISH_REASON_END_OF_TEXT, FinishReason
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-BOUND_SECONDS = 10.0
+BOUND_SECONDS = 30.0
 REQUEST_ID = "0123456789abcdef"
 
 

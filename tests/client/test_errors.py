@@ -12,7 +12,7 @@ import pytest
 from grpc import StatusCode
 from headrace import AsyncClient, Client
 
-from tests.client.scripted_server import REQUEST_ID, Admit, Refusal, hello, piece
+from tests.client.scripted_server import REQUEST_ID, Admit, Hold, Refusal, hello, piece
 
 STATUSES = [
     (StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", headrace.InvalidRequestError),
@@ -176,11 +176,24 @@ def test_retries_can_be_switched_off(server):
     assert len(times) == 1
 
 
-@pytest.mark.parametrize("steps", [[Admit()], [Admit(), piece("Hel")], [piece("Hel")]])
-def test_an_admitted_call_is_never_repeated(client, server, steps):
-    """After admission a failure is raised and the call not made again."""
-    refusal = Refusal(StatusCode.UNAVAILABLE, "Gone.", "ENGINE_UNAVAILABLE", None, 0.01)
-    server.script = lambda request: iter([*steps, refusal])
+GONE = Refusal(StatusCode.UNAVAILABLE, "Gone.", "ENGINE_UNAVAILABLE", None, 0.01)
+
+
+def test_a_call_is_not_repeated_once_it_was_taken(client, server):
+    """After the response headers were seen a failure is raised and the call not made again."""
+    hold = Hold()
+    server.script = lambda request: iter([Admit(), hold, GONE])
+    with client.stream("Hi") as stream:
+        hold.over.set()
+        with pytest.raises(headrace.UnavailableError, match="Gone"):
+            list(stream)
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("steps", [[Admit(), piece("Hel")], [piece("Hel")]])
+def test_a_call_is_not_repeated_once_there_was_text(client, server, steps):
+    """After the first piece a failure is raised and the call not made again."""
+    server.script = lambda request: iter([*steps, GONE])
     with pytest.raises(headrace.UnavailableError, match="Gone"):
         client.generate("Hi")
     assert len(server.calls) == 1

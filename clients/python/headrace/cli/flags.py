@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     # argparse has no public name for what add_subparsers returns.
     Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001
 
+_MAX_HELP_WIDTH = 96
 TARGET_VARIABLE = "HEADRACE_TARGET"
 
 
@@ -28,7 +30,9 @@ class Parser(argparse.ArgumentParser):
             **options,
             allow_abbrev=False,
             formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
-                prog, max_help_position=30, width=96
+                prog,
+                max_help_position=30,
+                width=min(_MAX_HELP_WIDTH, shutil.get_terminal_size().columns - 2),
             ),
         )
 

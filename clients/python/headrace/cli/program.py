@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 import headrace
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status; see `ExitCode`.
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        # In a locale that lacks a character a question mark is better than an end.
+        sys.stdout.reconfigure(errors="replace")
     parser = _build_parser()
     given, unknown = parser.parse_known_args(arguments)
     if unknown:

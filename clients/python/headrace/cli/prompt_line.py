@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from headrace.cli.errors import CommandError
 from headrace.cli.terminal import note
 
 if TYPE_CHECKING:
@@ -28,9 +29,16 @@ class PipedLines:
     """The lines of a file or another program."""
 
     def read(self) -> str | None:
-        """Return the next line; None at the end."""
-        line = sys.stdin.readline()
-        return line.removesuffix("\n") if line else None
+        """Return the next line; None at the end.
+
+        Raises:
+            CommandError: it is not text.
+        """
+        line = sys.stdin.buffer.readline()
+        try:
+            return line.decode().removesuffix("\n") if line else None
+        except UnicodeDecodeError:
+            raise CommandError("The standard input is not text in UTF-8.") from None
 
 
 class TypedLines:
@@ -68,6 +76,9 @@ class TypedLines:
         except EOFError:
             print()
             return None
+        except UnicodeDecodeError:
+            note("that was not text in UTF-8 and is dropped")
+            return ""
         return text
 
 

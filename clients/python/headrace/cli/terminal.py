@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 # A model must not be able to move the cursor, set the title or reprogram the terminal.
 _VISIBLE_CONTROLS = {
-    number: "\ufffd" for number in (*range(0x20), *range(0x7F, 0xA0)) if chr(number) not in "\n\t"
-}
+    number: "\ufffd" for number in (*range(0x20), *range(0x7F, 0xA0)) if chr(number) not in "\n\r\t"
+} | {ord("\r"): None}
 
 
 class AnswerPrinter:

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class Child:
         """
         assert self._process.stdout is not None
         async for line in self._process.stdout:
-            try:
+            if line.startswith(b'{"event"'):
                 self._news.put_nowait(json.loads(line))
-            except ValueError:  # a library of the program wrote to stdout
+            else:  # a library of the program wrote to stdout
                 sys.stderr.write(line.decode(errors="replace"))
         raise ChildEndedError(self._program, await self._process.wait())
 
@@ -89,7 +90,8 @@ class Child:
         await asyncio.wait({ended, hurried}, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
         if not ended.done():
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended just now
+                os.killpg(self._process.pid, signal.SIGKILL)
         await ended
 
 

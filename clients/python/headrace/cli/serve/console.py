@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _BAR_CELLS = 24
 _MAX_DETAIL_CHARACTERS = 40
+# Where the commands look by themselves.
+_DEFAULT_TARGETS = ("localhost:1920", "127.0.0.1:1920", "[::1]:1920")
 _QUESTION = "What is the capital of France?"
 _BEGINNING = "Once upon a time"
 _CLEAR_LINE = "\r\x1b[K"
@@ -66,7 +68,7 @@ def welcome(model: Model, http_address: str, grpc_address: str) -> str:
     """Return what is served, where, and how to try it."""
     http, grpc = reachable(http_address), reachable(grpc_address)
     aliases = f" (also {', '.join(model.aliases)})" if model.aliases else ""
-    target = "" if grpc.endswith(":1920") else f" --target {grpc}"
+    target = "" if grpc in _DEFAULT_TARGETS else f" --target {grpc}"
     body: dict[str, object]
     prompt: dict[str, object]
     if Capability.CHAT in model.capabilities:

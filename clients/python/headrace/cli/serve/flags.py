@@ -132,7 +132,12 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
     ),
     "load": (
         _server("--max-num-seqs", "N", "requests that run together", "64"),
-        _server("--max-num-batched-tokens", "N", "tokens of all requests in one step", "2048"),
+        _server(
+            "--max-num-batched-tokens",
+            "N",
+            "tokens of all requests in one step",
+            "256 on a CPU, 8192 on a GPU",
+        ),
         _server(
             "--max-queued-requests",
             "N",
