@@ -117,9 +117,10 @@ def read_config(
             parser.error(
                 f"{names[flag.key]} has no effect with --backend {values[BACKEND.key]}; remove it"
             )
-    if values["max_num_batched_tokens"] < values["max_num_seqs"]:
+    max_num_tokens = values["max_num_batched_tokens"]
+    if max_num_tokens is not None and max_num_tokens < values["max_num_seqs"]:
         parser.error(
-            f"--max-num-batched-tokens ({values['max_num_batched_tokens']}) must be at least "
+            f"--max-num-batched-tokens ({max_num_tokens}) must be at least "
             f"--max-num-seqs ({values['max_num_seqs']})"
         )
     return _to_config(values)

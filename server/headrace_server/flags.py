@@ -324,6 +324,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             whole_number(1, 1_048_576),
             _ENGINE.max_num_batched_tokens,
             "tokens of all requests in one step; at least --max-num-seqs",
+            shown_default="256 on a CPU, 8192 on a GPU",
         ),
         Flag(
             "--max-queued-requests",

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from headrace_server.engine.block_pool import BlockPool
 from headrace_server.engine.channel import FrontChannel, FrontGoneError
+from headrace_server.engine.limits import choose_limits
 from headrace_server.engine.loop import EngineLoop
 from headrace_server.engine.messages import LoadFailed, Loading, Ready
 from headrace_server.engine.model_runner import ModelLoadError
-from headrace_server.engine.scheduler import Scheduler, SchedulerLimits
+from headrace_server.engine.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from headrace_server.engine.model_runner import ModelRunner, ReportProgress
@@ -101,12 +102,7 @@ def _run_loop(
     channel: FrontChannel, settings: EngineSettings, runner: ModelRunner, epoch: int
 ) -> None:
     model = runner.description
-    limits = SchedulerLimits(
-        max_num_sequences=settings.max_num_sequences,
-        max_num_batched_tokens=settings.max_num_batched_tokens,
-        max_prefill_chunk=settings.max_prefill_chunk,
-        vocabulary_size=model.vocabulary_size,
-    )
+    limits = choose_limits(settings, model.vocabulary_size)
     scheduler = Scheduler(limits, BlockPool(model.num_blocks, model.block_size))
     # A sequence must fit the KV memory when it is alone.
     context_length = min(model.context_length, model.num_blocks * model.block_size)

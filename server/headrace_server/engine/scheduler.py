@@ -12,28 +12,15 @@ from typing import TYPE_CHECKING
 
 from headrace_server.engine.block_pool import BlockPoolError
 from headrace_server.engine.messages import AddSequence, SequenceOutput, Stats
-from headrace_server.engine.model_runner import BatchRow, RowFault
 from headrace_server.engine.sequence import Sequence
 
 if TYPE_CHECKING:
     from headrace_server.engine.block_pool import BlockPool
+    from headrace_server.engine.limits import SchedulerLimits
     from headrace_server.engine.messages import EngineFinish
+    from headrace_server.engine.model_runner import BatchRow, RowFault
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerLimits:
-    """What one step may hold; see `EngineSettings`.
-
-    Args:
-        vocabulary_size: ids that are not below it are refused, from outside and from the model.
-    """
-
-    max_num_sequences: int
-    max_num_batched_tokens: int
-    max_prefill_chunk: int
-    vocabulary_size: int
 
 
 @dataclass(slots=True)
@@ -132,8 +119,8 @@ class Scheduler:
         self._num_computed_tokens += step.num_tokens
         for sequence, row, result in zip(step.sequences, step.rows, results, strict=True):
             sequence.num_computed_tokens += len(row.token_ids)
-            if not sequence.abort_requested:
-                self._commit_row(sequence, result)
+            if row.sampling is not None and not sequence.abort_requested:
+                self._commit_choice(sequence, result)
         self._end_aborted()
 
     def take_outputs(self) -> list[SequenceOutput]:
@@ -220,10 +207,8 @@ class Scheduler:
         sequence.block_ids.extend(self._pool.take(num_missing))
         return True
 
-    def _commit_row(self, sequence: Sequence, result: int | RowFault | None) -> None:
-        if result is None:
-            return
-        if isinstance(result, RowFault) or result not in range(self._limits.vocabulary_size):
+    def _commit_choice(self, sequence: Sequence, result: int | RowFault | None) -> None:
+        if not isinstance(result, int) or result not in range(self._limits.vocabulary_size):
             _logger.error("sequence failed sequence_id=%d why=%s", sequence.sequence_id, result)
             self._end(sequence, [], "failed")
             return

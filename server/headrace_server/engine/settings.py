@@ -37,9 +37,10 @@ class EngineSettings(msgspec.Struct, frozen=True):
         num_threads: threads of the model; None takes the machine's cores.
         max_context_length: caps the context length of the model; None keeps it.
         max_num_sequences: most sequences in one step.
-        max_num_batched_tokens: token budget of one step.
+        max_num_batched_tokens: token budget of one step; None suits the device, see
+            `engine.limits`.
         max_prefill_chunk: most prompt tokens of one sequence in a step in which
-            other sequences decode, so that they are not held up.
+            other sequences decode, so that they are not held up; None suits the device.
         kv_cache_bytes: size of the KV memory; None takes a share of what is free.
         block_size: tokens in a KV block.
         simulated: used by the simulated runner only.
@@ -52,8 +53,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     num_threads: int | None = None
     max_context_length: int | None = None
     max_num_sequences: int = 64
-    max_num_batched_tokens: int = 2048
-    max_prefill_chunk: int = 256
+    max_num_batched_tokens: int | None = None
+    max_prefill_chunk: int | None = None
     kv_cache_bytes: int | None = None
     block_size: int = 16
     simulated: SimulatedSettings = SimulatedSettings()

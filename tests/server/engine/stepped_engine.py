@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from headrace_server.engine.block_pool import BlockPool
+from headrace_server.engine.limits import SchedulerLimits
 from headrace_server.engine.messages import AddSequence
 from headrace_server.engine.model_runner import ModelDescription
-from headrace_server.engine.scheduler import Scheduler, SchedulerLimits
+from headrace_server.engine.scheduler import Scheduler
 from headrace_server.engine.settings import SimulatedSettings
 from headrace_server.engine.simulated_runner import END_OF_TURN, VOCABULARY_SIZE, SimulatedRunner
 
