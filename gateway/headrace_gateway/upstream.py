@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
 from headrace.v1 import (
     inference_service_pb2,
     inference_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
 )
-
 from headrace_gateway import errors
 
 if TYPE_CHECKING:

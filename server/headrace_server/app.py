@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from grpc import aio
 from grpc_health.v1 import health_pb2
-from headrace.v1 import inference_service_pb2, model_service_pb2
 
+from headrace.v1 import inference_service_pb2, model_service_pb2
 from headrace_server.backends.native import EngineLoadError, NativeBackend
 from headrace_server.errors import DrainingError
 from headrace_server.rpc import reflection
@@ -101,8 +101,10 @@ async def open_server(config: Config) -> AsyncIterator[Server]:
     try:
         async with AsyncExitStack() as stack:
             yield await _open(config, stack)
-    except* (EngineLoadError, ModelFileError) as group:
-        raise StartError(str(_first(group))) from None
+    except BaseExceptionGroup as group:
+        raise _to_start_error(_unwrap(group)) from None
+    except EngineLoadError as error:
+        raise _to_start_error(error) from None
 
 
 async def _open(config: Config, stack: AsyncExitStack) -> Server:
@@ -208,8 +210,13 @@ def _register(
         )
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    exception: BaseException = group
-    while isinstance(exception, BaseExceptionGroup):
-        exception = exception.exceptions[0]
-    return exception
+def _to_start_error(error: BaseException) -> BaseException:
+    is_known = isinstance(error, EngineLoadError | ModelFileError)
+    return StartError(str(error)) if is_known else error
+
+
+def _unwrap(group: BaseException) -> BaseException:
+    """Take what is alone in its groups out of them."""
+    while isinstance(group, BaseExceptionGroup) and len(group.exceptions) == 1:
+        group = group.exceptions[0]
+    return group

@@ -2,13 +2,13 @@
 
 import grpc
 import pytest
+
 from headrace.v1.model_pb2 import CAPABILITY_COMPLETION
 from headrace.v1.stopping_pb2 import (
     FINISH_REASON_CONTEXT_LENGTH,
     FINISH_REASON_MAX_OUTPUT_TOKENS,
     FINISH_REASON_TIME_LIMIT,
 )
-
 from tests.client.scripted_server import BOUND_SECONDS, Admit, Refusal, end, piece
 
 ROLES = {1: "system", 2: "user", 3: "assistant"}

@@ -8,8 +8,8 @@ import subprocess
 
 import grpc
 import pytest
-from headrace.v1 import inference_service_pb2 as pb
 
+from headrace.v1 import inference_service_pb2 as pb
 from tests.client.scripted_server import BOUND_SECONDS, Admit, Hold, Refusal, end, piece
 from tests.client.test_stream import one_piece_then
 

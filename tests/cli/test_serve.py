@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import headrace
 import psutil
 import pytest
 
+import headrace
 from tests.cli.conftest import COMMAND
 from tests.cli.terminal import CTRL_C, terminal
 

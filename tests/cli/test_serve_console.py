@@ -3,11 +3,11 @@
 from importlib.metadata import PackageNotFoundError
 
 import pytest
+
 from headrace import Capability
 from headrace.cli import main
 from headrace.cli.serve import command
 from headrace.cli.serve.console import progress_bar, reachable, welcome
-
 from tests.client.test_client import TINY
 
 

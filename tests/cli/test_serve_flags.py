@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 
 import pytest
+
 from headrace.cli.serve.flags import FLAGS, Program, arguments_for
 
 ALL_FLAGS = [flag for flags in FLAGS.values() for flag in flags]

@@ -1,6 +1,6 @@
 import pytest
-from headrace import AsyncClient, Client
 
+from headrace import AsyncClient, Client
 from tests.client.scripted_server import running_server
 
 

@@ -13,6 +13,7 @@ import grpc
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import inference_service_pb2_grpc, model_service_pb2, model_service_pb2_grpc
 from headrace.v1.model_pb2 import CAPABILITY_CHAT, CAPABILITY_COMPLETION, Model

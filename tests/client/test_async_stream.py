@@ -5,6 +5,7 @@ import gc
 
 import grpc
 import pytest
+
 from headrace import (
     AsyncClient,
     CallCancelledError,
@@ -12,7 +13,6 @@ from headrace import (
     OverloadedError,
     UnavailableError,
 )
-
 from tests.client.scripted_server import BOUND_SECONDS, Admit, Hold, Refusal, end, piece
 from tests.client.test_stream import WHOLE, one_piece_then
 

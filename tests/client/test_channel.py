@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from headrace import AsyncClient, Client
 from headrace.channel import channel_options, parse_target
 

@@ -4,11 +4,11 @@ import inspect
 from datetime import UTC, datetime
 
 import grpc
-import headrace
 import pytest
+
+import headrace
 from headrace import Capability, Model, Sampling, Tokenization, UnavailableError
 from headrace.v1 import inference_service_pb2 as pb
-
 from tests.client.scripted_server import Refusal, a_model
 
 TINY = Model(

@@ -7,11 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import grpc
-import headrace
 import pytest
 from grpc import StatusCode
-from headrace import AsyncClient, Client
 
+import headrace
+from headrace import AsyncClient, Client
 from tests.client.scripted_server import REQUEST_ID, Admit, Hold, Refusal, hello, piece
 
 STATUSES = [

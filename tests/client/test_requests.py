@@ -2,6 +2,7 @@
 
 import pytest
 from google.protobuf.text_format import Parse
+
 from headrace import InvalidRequestError
 from headrace.requests import (
     generate_request,

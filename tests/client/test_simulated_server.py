@@ -4,8 +4,9 @@ import json
 import subprocess
 import sys
 
-import headrace
 import pytest
+
+import headrace
 from headrace import AsyncClient, Client, FinishReason
 
 BOUND_SECONDS = 60.0

@@ -5,6 +5,7 @@ import threading
 
 import grpc
 import pytest
+
 from headrace import (
     CallCancelledError,
     Client,
@@ -19,7 +20,6 @@ from headrace import (
     UnavailableError,
     Usage,
 )
-
 from tests.client.scripted_server import (
     BOUND_SECONDS,
     REQUEST_ID,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
+
 from headrace_gateway.app import RunningGateway, running
 from headrace_gateway.config import GatewayConfig
-
 from tests.client.scripted_server import BOUND_SECONDS, running_server
 from tests.gateway.service import serving
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 from aiohttp import web
+
 from headrace_gateway.boundary import Boundary
 from headrace_gateway.config import GatewayConfig
 from headrace_gateway.connection import Connection

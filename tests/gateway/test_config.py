@@ -1,6 +1,7 @@
 """The settings."""
 
 import pytest
+
 from headrace_gateway.config import ConfigError, GatewayConfig, read_config
 
 

@@ -1,6 +1,7 @@
 """Which web pages may use the API."""
 
 import pytest
+
 from headrace_gateway.cors import CorsPolicy
 
 LOCAL = [

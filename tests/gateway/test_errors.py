@@ -5,6 +5,7 @@ import pytest
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode
+
 from headrace_gateway import errors
 
 

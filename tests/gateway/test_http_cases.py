@@ -11,9 +11,9 @@ import grpc
 import pytest
 import yaml
 from google.protobuf import json_format
+
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import inference_service_pb2_grpc
-
 from tests.gateway.service import MODEL
 
 CASES = yaml.safe_load(Path(__file__).with_name("http_cases.yaml").read_text())

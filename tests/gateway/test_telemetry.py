@@ -5,6 +5,7 @@ import json
 import logging
 
 import pytest
+
 from headrace_gateway.telemetry import JsonFormatter, TextFormatter, log_event, set_up_logging
 
 

@@ -11,11 +11,11 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
+from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import (
     inference_service_pb2_grpc,
     model_service_pb2_grpc,
 )
-from headrace.v1 import inference_service_pb2 as pb
 from headrace_server.app import Server, open_server
 from headrace_server.config import read_config
 
@@ -92,7 +92,7 @@ async def eventually(condition, describe=lambda: "") -> None:
     """Wait until a condition holds that has no event of its own."""
     try:
         async with asyncio.timeout(BOUND_SECONDS):
-            while not condition():
+            while not condition():  # noqa: ASYNC110  # what it asks for has no event
                 await asyncio.sleep(0.001)
     except TimeoutError:
         raise AssertionError(f"did not happen: {describe()}") from None

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     )
     from headrace.streams import AsyncGenerationStream, GenerationStream
 
+    __version__: str
+
 __all__ = [
     "AsyncClient",
     "AsyncGenerationStream",
@@ -78,7 +80,7 @@ __all__ = [
 _MODULES = ("client", "async_client", "errors", "options", "results", "streams")
 
 
-def __getattr__(name: str) -> object:
+def _load(name: str) -> object:
     if name == "__version__":
         globals()[name] = import_module("importlib.metadata").version("headrace")
     elif name in __all__:
@@ -87,6 +89,10 @@ def __getattr__(name: str) -> object:
     else:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     return globals()[name]
+
+
+if not TYPE_CHECKING:  # else every misspelt name would have a type
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+
 from headrace.v1 import stopping_pb2
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.v1 import inference_service_pb2, prompt_pb2
-
 from headrace_gateway.openai.api_error import invalid_field
 from headrace_gateway.openai.fields import CHAT_FIELDS, read_fields
 from headrace_gateway.openai.options import Options, read_options

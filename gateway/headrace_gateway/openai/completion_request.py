@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headrace.v1 import inference_service_pb2
-
     from headrace_gateway.openai.prompts import Prompt
 
 DEFAULT_MAX_TOKENS = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.v1 import prompt_pb2
-
 from headrace_gateway.openai import field_types
 from headrace_gateway.openai.api_error import ApiError, invalid_field
 

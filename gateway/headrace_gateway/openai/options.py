@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.v1 import inference_service_pb2, output_pb2, sampling_pb2, stopping_pb2
-
 from headrace_gateway.openai.api_error import invalid_field
 
 if TYPE_CHECKING:

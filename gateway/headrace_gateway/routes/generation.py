@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from aiohttp import web
-    from headrace.v1 import inference_service_pb2
 
+    from headrace.v1 import inference_service_pb2
     from headrace_gateway.config import GatewayConfig
     from headrace_gateway.openai.options import Options
     from headrace_gateway.upstream import Answer, CallContext, Upstream

@@ -14,6 +14,7 @@ from headrace_server.engine.model_runner import (
     RowSampling,
 )
 from headrace_server.models import kv_cache
+from headrace_server.models.attention.plan import AttentionPlanner
 from headrace_server.models.config import read_config
 from headrace_server.models.precision import choose_precision
 from headrace_server.models.resolve import resolve_model
@@ -86,7 +87,9 @@ class TorchRunner:
         self._cache = cache
         self._precision = precision
         self._description = description
-        self._windows = {layer.window for layer in decoder.layers}
+        self._planner = AttentionPlanner(
+            description.block_size, {layer.window for layer in decoder.layers}, precision
+        )
 
     @property
     def description(self) -> ModelDescription:
@@ -112,6 +115,6 @@ class TorchRunner:
             `batch`, in that order.
         """
         step = build_step_inputs(
-            batch, self._description.block_size, self._windows, self._precision
+            batch, self._description.block_size, self._planner, self._precision.device
         )
         return self._decoder.logits(step, self._cache), step.sampled_rows

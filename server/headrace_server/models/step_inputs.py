@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from headrace_server.models.attention.plan import AttentionPlan, order_rows, plan_attention
-
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from headrace_server.engine.model_runner import BatchRow
-    from headrace_server.models.precision import Precision
+    from headrace_server.models.attention.plan import AttentionPlan, AttentionPlanner
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,10 @@ class StepInputs:
 
 
 def build_step_inputs(
-    batch: Sequence[BatchRow],
-    block_size: int,
-    windows: Collection[int | None],
-    precision: Precision,
+    batch: Sequence[BatchRow], block_size: int, planner: AttentionPlanner, device: torch.device
 ) -> StepInputs:
     """Lay out a batch of at least one row."""
-    order = order_rows(batch, block_size)
+    order = planner.order(batch)
     token_ids: list[int] = []
     positions: list[int] = []
     slots: list[int] = []
@@ -69,14 +64,14 @@ def build_step_inputs(
             sampled_rows.append(index)
 
     def place(indices: list[int]) -> torch.Tensor:
-        return torch.tensor(indices, dtype=torch.int64, device=precision.device)
+        return torch.tensor(indices, dtype=torch.int64, device=device)
 
     return StepInputs(
         token_ids=place(token_ids),
         positions=place(positions),
         slots=place(slots),
         begun_blocks=place(begun_blocks),
-        attention=plan_attention([batch[index] for index in order], block_size, windows, precision),
+        attention=planner.plan([batch[index] for index in order]),
         sampled_tokens=place(sampled_tokens),
         sampled_rows=sampled_rows,
     )

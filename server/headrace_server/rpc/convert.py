@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import model_service_pb2, output_pb2, prompt_pb2, sampling_pb2, stopping_pb2
-
 from headrace_server.errors import InvalidFieldError
 from headrace_server.text.generation import (
     ChatMessage,

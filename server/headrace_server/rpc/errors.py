@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
-from headrace.v1 import error_reason_pb2 as reasons
 
+from headrace.v1 import error_reason_pb2 as reasons
 from headrace_server import errors
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from headrace.v1 import inference_service_pb2 as pb
-
 from headrace_server.errors import DuplicateRequestIdError
 from headrace_server.rpc import convert
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from headrace.v1 import model_pb2, sampling_pb2
 from headrace.v1 import model_service_pb2 as pb
-
 from headrace_server.errors import ModelNotFoundError
 from headrace_server.rpc import convert
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from headrace_gateway.openai import field_types
 from headrace_gateway.openai.api_error import ApiError
 

@@ -1,6 +1,7 @@
 """The table of fields."""
 
 import pytest
+
 from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.fields import CHAT_FIELDS, COMPLETION_FIELDS, read_fields
 

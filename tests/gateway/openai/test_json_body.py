@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.json_body import parse_object
 

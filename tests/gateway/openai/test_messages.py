@@ -1,6 +1,7 @@
 """The messages of a chat."""
 
 import pytest
+
 from headrace.v1.prompt_pb2 import ROLE_ASSISTANT, ROLE_SYSTEM, ROLE_USER
 from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.messages import parse_messages

@@ -1,6 +1,7 @@
 """The prompts of a completion."""
 
 import pytest
+
 from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.prompts import MAX_PROMPTS, MAX_TOKEN_IDS, parse_prompts
 

@@ -2,6 +2,7 @@
 
 import pytest
 from google.protobuf import text_format
+
 from headrace.v1 import inference_service_pb2 as pb
 from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.chat_request import parse_chat_request

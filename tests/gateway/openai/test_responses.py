@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import stopping_pb2
 from headrace.v1.model_pb2 import Model

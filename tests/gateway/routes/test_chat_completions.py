@@ -2,9 +2,9 @@
 
 import grpc
 import pytest
+
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1.stopping_pb2 import FINISH_REASON_MAX_OUTPUT_TOKENS
-
 from tests.client.scripted_server import Admit, Refusal, end, piece
 from tests.gateway.conftest import events_of
 

@@ -4,8 +4,8 @@ from collections import defaultdict
 
 import grpc
 import pytest
-from headrace.v1.stopping_pb2 import FINISH_REASON_MAX_OUTPUT_TOKENS
 
+from headrace.v1.stopping_pb2 import FINISH_REASON_MAX_OUTPUT_TOKENS
 from tests.client.scripted_server import Admit, Hold, Refusal, end, piece
 from tests.gateway.conftest import events_of
 

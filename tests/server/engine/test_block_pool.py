@@ -1,4 +1,5 @@
 import pytest
+
 from headrace_server.engine.block_pool import BlockPool, BlockPoolError
 
 

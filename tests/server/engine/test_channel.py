@@ -4,10 +4,10 @@ import socket
 import threading
 
 import pytest
+
 from headrace_server.engine.channel import FrontChannel, FrontGoneError
 from headrace_server.engine.frames import FrameBuffer, encode_frame
 from headrace_server.engine.messages import AbortSequence, Loading
-
 from tests.server.engine.stepped_engine import add_sequence
 
 

@@ -1,10 +1,11 @@
 import itertools
 
 import pytest
-from headrace_server.engine.frames import MAX_FRAME_BYTES, FrameBuffer, FrameError, encode_frame
-from headrace_server.engine.messages import AbortSequence
 from hypothesis import given
 from hypothesis import strategies as st
+
+from headrace_server.engine.frames import MAX_FRAME_BYTES, FrameBuffer, FrameError, encode_frame
+from headrace_server.engine.messages import AbortSequence
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=6), st.lists(st.integers(0, 60), max_size=6))

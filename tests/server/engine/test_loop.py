@@ -5,13 +5,13 @@ import threading
 from contextlib import contextmanager
 
 import msgspec
+
 from headrace_server.engine.block_pool import BlockPool, BlockPoolError
 from headrace_server.engine.channel import FrontChannel, FrontGoneError
 from headrace_server.engine.frames import FrameBuffer, encode_frame
 from headrace_server.engine.loop import MAX_CONSECUTIVE_FAILURES, EngineLoop
 from headrace_server.engine.messages import AbortSequence, EngineMessage, Stop
 from headrace_server.engine.simulated_runner import FAULT_RAISE
-
 from tests.server.engine.stepped_engine import SteppedEngine, add_sequence, solo_answer
 
 

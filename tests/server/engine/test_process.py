@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import psutil
+
 from headrace_server.engine.frames import FrameBuffer, encode_frame
 from headrace_server.engine.messages import EngineMessage, LoadFailed, Loading, Ready, Stop
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from tokenizers import Tokenizer
+
 from headrace_server.engine.simulated_model.build import build
 from headrace_server.engine.simulated_runner import MODEL_DIRECTORY, SPECIAL_TOKENS, VOCABULARY_SIZE
-from tokenizers import Tokenizer
 
 
 def test_the_files_are_what_the_builder_writes():

@@ -1,6 +1,7 @@
 """The simulated model: its text, its independence of the batch, and its eye for wrong KV blocks."""
 
 import pytest
+
 from headrace_server.engine.model_runner import (
     BatchRow,
     ModelDescription,
@@ -16,7 +17,6 @@ from headrace_server.engine.simulated_runner import (
     VOCABULARY_SIZE,
     SimulatedRunner,
 )
-
 from tests.server.engine.stepped_engine import solo_answer
 
 

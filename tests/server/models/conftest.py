@@ -3,8 +3,9 @@
 import random
 from collections.abc import Callable, Sequence
 
-import headrace_server.models  # noqa: F401  # first, for it settles how products are computed
 import pytest
+
+import headrace_server.models  # noqa: F401  # first, for it settles how products are computed
 from headrace_server.engine.model_runner import BatchRow, RowSampling
 from headrace_server.engine.settings import EngineSettings
 from headrace_server.models.runner import TorchRunner, load

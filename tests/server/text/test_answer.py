@@ -4,6 +4,9 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from headrace_server.backends.interface import BackendFinish, Started, Tokens
 from headrace_server.errors import (
     EngineUnavailableError,
@@ -20,9 +23,6 @@ from headrace_server.text.generation import (
     Usage,
 )
 from headrace_server.text.pipeline import TextPipeline
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from tests.server.text.scripted_backend import ScriptedBackend, one_by_one, tokens
 from tests.server.text.tokenizer_files import byte_level_tokenizer, write_model
 

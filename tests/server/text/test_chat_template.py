@@ -1,13 +1,13 @@
 from functools import cache
 
 import pytest
-from headrace_server.errors import InvalidFieldError
-from headrace_server.text import chat_template
-from headrace_server.text.chat_template import ChatTemplate, TemplateSyntaxError
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from headrace_server.errors import InvalidFieldError
+from headrace_server.text import chat_template
+from headrace_server.text.chat_template import ChatTemplate, TemplateSyntaxError
 from tests.server.text.tokenizer_files import CHATML, INST
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}

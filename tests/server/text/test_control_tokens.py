@@ -1,4 +1,8 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, models
+
 from headrace_server.errors import InvalidFieldError
 from headrace_server.text.control_tokens import (
     NUM_CANDIDATES,
@@ -6,10 +10,6 @@ from headrace_server.text.control_tokens import (
     Marks,
     unused_characters,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, models
-
 from tests.server.text.tokenizer_files import byte_level_tokenizer
 
 FINDER = ControlTokenFinder(byte_level_tokenizer())

@@ -1,9 +1,9 @@
 import pytest
-from headrace_server.text.detokenizer import CONTEXT_TOKENS, MAX_HELD_TOKENS, TokenDecoder
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models
 
+from headrace_server.text.detokenizer import CONTEXT_TOKENS, MAX_HELD_TOKENS, TokenDecoder
 from tests.server.text.tokenizer_files import byte_level_tokenizer, sentencepiece_tokenizer
 
 BYTE_LEVEL = byte_level_tokenizer()

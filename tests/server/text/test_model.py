@@ -1,10 +1,10 @@
 import json
 
 import pytest
+
 from headrace_server.text.generation import Sampling
 from headrace_server.text.model import TextModel
 from headrace_server.text.model_files import ModelFileError
-
 from tests.server.text.tokenizer_files import CHATML, byte_level_tokenizer, write_model
 
 END = byte_level_tokenizer().token_to_id("<|im_end|>")

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import pytest
+
 from headrace_server.backends.interface import BackendState, BackendStatus, SamplingParams
 from headrace_server.errors import (
     ContextLengthExceededError,
@@ -27,7 +28,6 @@ from headrace_server.text.generation import (
 )
 from headrace_server.text.model_files import ModelFileError
 from headrace_server.text.pipeline import TextPipeline
-
 from tests.server.text.scripted_backend import ScriptedBackend, one_by_one
 from tests.server.text.tokenizer_files import CHATML, byte_level_tokenizer, write_model
 

@@ -1,12 +1,12 @@
 import pytest
-from headrace_server.errors import ContextLengthExceededError, InvalidFieldError
-from headrace_server.text.generation import ChatMessage, ChatPrompt, TextPrompt, TokenPrompt
-from headrace_server.text.model import TextModel
-from headrace_server.text.prompt import detokenize, prompt_length, tokenize
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
+from headrace_server.errors import ContextLengthExceededError, InvalidFieldError
+from headrace_server.text.generation import ChatMessage, ChatPrompt, TextPrompt, TokenPrompt
+from headrace_server.text.model import TextModel
+from headrace_server.text.prompt import detokenize, prompt_length, tokenize
 from tests.server.text.tokenizer_files import (
     CHATML,
     INST,

@@ -6,6 +6,7 @@ import random
 from contextlib import asynccontextmanager
 
 import pytest
+
 from headrace_server.backends.interface import BackendState
 from headrace_server.engine.simulated_runner import END_OF_TURN, FAULT_EXIT
 from headrace_server.errors import EngineUnavailableError, QueueTimeoutError
@@ -22,7 +23,6 @@ from headrace_server.text.generation import (
     TokenPrompt,
 )
 from headrace_server.text.pipeline import TextPipeline
-
 from tests.server.backends.native.simulated_backend import running_backend, wait_until
 
 GREEDY = Sampling(temperature=0.0)

@@ -1,7 +1,8 @@
 import pytest
-from headrace_server.text.stop_strings import StopMatcher
 from hypothesis import given
 from hypothesis import strategies as st
+
+from headrace_server.text.stop_strings import StopMatcher
 
 PIECES = st.lists(st.text("ab ", max_size=4), max_size=12)
 STOPS = st.lists(st.text("ab ", min_size=1, max_size=4), min_size=1, max_size=4)

@@ -2,13 +2,13 @@ import hashlib
 import json
 
 import pytest
-from headrace_server.text.control_tokens import Marks
-from headrace_server.text.model_files import ModelFileError
-from headrace_server.text.tokenizer import Tokenizer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 
+from headrace_server.text.control_tokens import Marks
+from headrace_server.text.model_files import ModelFileError
+from headrace_server.text.tokenizer import Tokenizer
 from tests.server.text.tokenizer_files import (
     byte_level_tokenizer,
     sentencepiece_tokenizer,

@@ -2,6 +2,7 @@ import asyncio
 import threading
 
 import pytest
+
 from headrace_server.errors import OverloadedError
 from headrace_server.text import workers as workers_module
 from headrace_server.text.workers import LONG_CHARACTERS, TextWorkers

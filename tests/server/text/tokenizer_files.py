@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from headrace_server.backends.interface import BackendModel
 from tokenizers import (
     AddedToken,
     Tokenizer,
@@ -13,6 +12,8 @@ from tokenizers import (
     pre_tokenizers,
     processors,
 )
+
+from headrace_server.backends.interface import BackendModel
 
 CHATML = (
     "{% for message in messages %}"

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from headrace_server.engine.model_runner import BatchRow
     from headrace_server.models.precision import Precision
 
-# Another group costs one more gather and one more kernel per layer, about as much as reading
-# eight blocks that a mask then hides.
+# Another decode group costs one more gather and one more kernel per layer, about as much as
+# reading eight blocks that a mask then hides.
 _CHEAP_PADDING_BLOCKS = 8
 _PADDING_SHARE = 0.25
 
-Masks = "Mapping[int | None, torch.Tensor]"
+# Prompts attend in tiles that end at multiples of this. The context of a tile depends on where it
+# stands and not on how a prompt was cut into steps, and so does every rounding.
+_TILE_TOKENS = 256
+# MKL rounds products of fewer rows than this in another way.
+_ROW_MULTIPLE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class DecodeGroup:
 
     Args:
         tokens: where the rows stand in the step.
+        num_rows: how many they are.
         block_table: ids of the blocks, [rows * blocks per row].
         masks: by window, what to add to the scores, [rows, 1, 1, keys].
     """
@@ -39,132 +44,137 @@ class DecodeGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class PrefillChunk:
+class PrefillTile:
     """Consecutive tokens of one sequence.
 
     Args:
         tokens: where they stand in the step.
-        block_table: ids of the sequence's blocks up to the last of the tokens.
-        masks: by window, what to add to the scores, [tokens, keys].
+        num_padding_rows: rows to add behind them; the masks have them already.
+        block_table: ids of the blocks they may attend to.
+        masks: by window, what to add to the scores, [tokens + padding, keys].
     """
 
     tokens: slice
+    num_padding_rows: int
     block_table: torch.Tensor
     masks: Mapping[int | None, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionPlan:
-    """How the tokens of a step attend."""
+    """How the tokens of a step attend, in the order of the step."""
 
     decode: Sequence[DecodeGroup]
-    prefill: Sequence[PrefillChunk]
+    prefill: Sequence[PrefillTile]
 
 
-def order_rows(batch: Sequence[BatchRow], block_size: int) -> list[int]:
-    """Return the order of rows in a step: decode rows by length, then chunks of prompts."""
+class AttentionPlanner:
+    """Plans the attention of steps.
 
-    def place(index: int) -> tuple[bool, int]:
-        row = batch[index]
-        is_chunk = len(row.token_ids) > 1
-        return is_chunk, 0 if is_chunk else row.start // block_size
+    Args:
+        block_size: tokens in a KV block.
+        windows: the windows of the model's layers.
+        precision: where and in which format masks are made.
+    """
 
-    return sorted(range(len(batch)), key=place)
+    def __init__(
+        self, block_size: int, windows: Collection[int | None], precision: Precision
+    ) -> None:
+        self._block_size = block_size
+        self._windows = windows
+        self._precision = precision
 
+    def order(self, batch: Sequence[BatchRow]) -> list[int]:
+        """Return the order of rows in a step: decode rows by length, then parts of prompts."""
 
-def plan_attention(
-    rows: Sequence[BatchRow],
-    block_size: int,
-    windows: Collection[int | None],
-    precision: Precision,
-) -> AttentionPlan:
-    """Plan a step whose rows are in the order of `order_rows`."""
-    num_decode = sum(len(row.token_ids) == 1 for row in rows)
-    decode = [
-        _decode_group(rows[first:end], first, block_size, windows, precision)
-        for first, end in _groups(rows[:num_decode], block_size)
-    ]
-    prefill = []
-    first_token = num_decode
-    for row in rows[num_decode:]:
-        prefill.append(_prefill_chunk(row, first_token, block_size, windows, precision))
-        first_token += len(row.token_ids)
-    return AttentionPlan(decode, prefill)
+        def place(index: int) -> tuple[bool, int]:
+            row = batch[index]
+            decodes = len(row.token_ids) == 1
+            return not decodes, self._num_blocks(row) if decodes else 0
 
+        return sorted(range(len(batch)), key=place)
 
-def _num_blocks(row: BatchRow, block_size: int) -> int:
-    return -(-(row.start + len(row.token_ids)) // block_size)
+    def plan(self, rows: Sequence[BatchRow]) -> AttentionPlan:
+        """Plan a step whose rows are in the order of `order`."""
+        num_decode = sum(len(row.token_ids) == 1 for row in rows)
+        decode = [
+            self._decode_group(rows[first:end], first)
+            for first, end in self._groups(rows[:num_decode])
+        ]
+        prefill: list[PrefillTile] = []
+        first_token = num_decode
+        for row in rows[num_decode:]:
+            prefill += self._prefill_tiles(row, first_token)
+            first_token += len(row.token_ids)
+        return AttentionPlan(decode, prefill)
 
+    def _num_blocks(self, row: BatchRow) -> int:
+        return -(-(row.start + len(row.token_ids)) // self._block_size)
 
-def _groups(rows: Sequence[BatchRow], block_size: int) -> Iterator[tuple[int, int]]:
-    """Cut rows of rising length where the padding of a group would cost more than another."""
-    first = used = 0
-    for index, row in enumerate(rows):
-        num_blocks = _num_blocks(row, block_size)
-        padding = (index + 1 - first) * num_blocks - used - num_blocks
-        if padding > max(_CHEAP_PADDING_BLOCKS, _PADDING_SHARE * (used + num_blocks)):
-            yield first, index
-            first, used = index, 0
-        used += num_blocks
-    if rows:
-        yield first, len(rows)
+    def _groups(self, rows: Sequence[BatchRow]) -> Iterator[tuple[int, int]]:
+        """Cut rows of rising length where the padding of a group would cost more than another."""
+        first = used = 0
+        for index, row in enumerate(rows):
+            num_blocks = self._num_blocks(row)
+            padding = (index - first) * num_blocks - used
+            if padding > max(_CHEAP_PADDING_BLOCKS, _PADDING_SHARE * (used + num_blocks)):
+                yield first, index
+                first, used = index, 0
+            used += num_blocks
+        if rows:
+            yield first, len(rows)
 
+    def _decode_group(self, rows: Sequence[BatchRow], first_token: int) -> DecodeGroup:
+        blocks_per_row = self._num_blocks(rows[-1])
+        table = np.stack([self._block_table(row, blocks_per_row) for row in rows])
+        masks = self._masks([row.start for row in rows], blocks_per_row)
+        return DecodeGroup(
+            tokens=slice(first_token, first_token + len(rows)),
+            num_rows=len(rows),
+            block_table=torch.from_numpy(table).flatten().to(self._precision.device),
+            masks={window: mask[:, None, None] for window, mask in masks.items()},
+        )
 
-def _decode_group(
-    rows: Sequence[BatchRow],
-    first_token: int,
-    block_size: int,
-    windows: Collection[int | None],
-    precision: Precision,
-) -> DecodeGroup:
-    blocks_per_row = _num_blocks(rows[-1], block_size)
-    table = np.empty((len(rows), blocks_per_row), dtype=np.int64)
-    for index, row in enumerate(rows):
-        num_blocks = _num_blocks(row, block_size)
-        table[index, :num_blocks] = row.block_ids[:num_blocks]
-        # Hidden by the mask, but multiplied by zero all the same: what is read in place of
-        # blocks that a row does not have must be its own, for a NaN there would spread.
-        table[index, num_blocks:] = row.block_ids[0]
-    positions = torch.tensor([row.start for row in rows], device=precision.device)
-    return DecodeGroup(
-        tokens=slice(first_token, first_token + len(rows)),
-        num_rows=len(rows),
-        block_table=torch.from_numpy(table).flatten().to(precision.device),
-        masks={
-            window: _mask(positions, blocks_per_row * block_size, window, precision)[:, None, None]
-            for window in windows
-        },
-    )
+    def _prefill_tiles(self, row: BatchRow, first_token: int) -> Iterator[PrefillTile]:
+        start, row_end = row.start, row.start + len(row.token_ids)
+        while start < row_end:
+            context_end = start - start % _TILE_TOKENS + _TILE_TOKENS
+            end = min(context_end, row_end)
+            num_padding_rows = (start - end) % _ROW_MULTIPLE
+            num_blocks = -(-context_end // self._block_size)
+            table = torch.from_numpy(self._block_table(row, num_blocks))
+            yield PrefillTile(
+                tokens=slice(first_token, first_token + end - start),
+                num_padding_rows=num_padding_rows,
+                block_table=table.to(self._precision.device),
+                masks=self._masks(range(start, end + num_padding_rows), num_blocks),
+            )
+            first_token += end - start
+            start = end
 
+    def _block_table(
+        self, row: BatchRow, length: int
+    ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Return the row's blocks, cut or padded to `length`."""
+        # Padding is hidden by the mask but multiplied by zero all the same, so a NaN there would
+        # spread: it is a block of the row itself.
+        table = np.full(length, row.block_ids[0], dtype=np.int64)
+        num_blocks = min(self._num_blocks(row), length)
+        table[:num_blocks] = row.block_ids[:num_blocks]
+        return table
 
-def _prefill_chunk(
-    row: BatchRow,
-    first_token: int,
-    block_size: int,
-    windows: Collection[int | None],
-    precision: Precision,
-) -> PrefillChunk:
-    num_blocks = _num_blocks(row, block_size)
-    num_tokens = len(row.token_ids)
-    positions = torch.arange(row.start, row.start + num_tokens, device=precision.device)
-    return PrefillChunk(
-        tokens=slice(first_token, first_token + num_tokens),
-        block_table=torch.tensor(row.block_ids[:num_blocks], device=precision.device),
-        masks={
-            window: _mask(positions, num_blocks * block_size, window, precision)
-            for window in windows
-        },
-    )
-
-
-def _mask(
-    positions: torch.Tensor, num_keys: int, window: int | None, precision: Precision
-) -> torch.Tensor:
-    """Return what to add to the scores of queries at `positions`: 0, or minus infinity."""
-    keys = torch.arange(num_keys, device=precision.device)
-    distance = positions[:, None] - keys
-    hidden = distance < 0
-    if window is not None:
-        hidden |= distance >= window
-    mask = torch.zeros(hidden.shape, dtype=precision.activations, device=precision.device)
-    return mask.masked_fill_(hidden, -torch.inf)
+    def _masks(
+        self, positions: Sequence[int], num_blocks: int
+    ) -> Mapping[int | None, torch.Tensor]:
+        """Return by window what to add to the scores of queries at `positions`: 0 or -infinity."""
+        device = self._precision.device
+        keys = torch.arange(num_blocks * self._block_size, device=device)
+        distance = torch.tensor(positions, device=device)[:, None] - keys
+        masks = {}
+        for window in self._windows:
+            hidden = distance < 0
+            if window is not None:
+                hidden |= distance >= window
+            mask = torch.zeros(hidden.shape, dtype=self._precision.activations, device=device)
+            masks[window] = mask.masked_fill_(hidden, -torch.inf)
+        return masks

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 if TYPE_CHECKING:
-    from headrace_server.models.attention.plan import AttentionPlan, DecodeGroup, PrefillChunk
+    from headrace_server.models.attention.plan import AttentionPlan, DecodeGroup, PrefillTile
 
 
 def paged_attention(
@@ -26,7 +26,7 @@ def paged_attention(
         [tokens, heads * head_dim].
     """
     parts = [_decode(queries, layer_cache, group, window) for group in plan.decode]
-    parts += [_prefill(queries, layer_cache, chunk, window) for chunk in plan.prefill]
+    parts += [_prefill(queries, layer_cache, tile, window) for tile in plan.prefill]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -44,15 +44,18 @@ def _decode(
 
 
 def _prefill(
-    queries: torch.Tensor, layer_cache: torch.Tensor, chunk: PrefillChunk, window: int | None
+    queries: torch.Tensor, layer_cache: torch.Tensor, tile: PrefillTile, window: int | None
 ) -> torch.Tensor:
-    keys, values = _gather(layer_cache, chunk.block_table, 1)
-    chunk_queries = queries[chunk.tokens]
-    heads = chunk_queries.view(len(chunk_queries), -1, keys.shape[3]).transpose(0, 1)[None]
+    keys, values = _gather(layer_cache, tile.block_table, 1)
+    tile_queries = queries[tile.tokens]
+    num_tokens = len(tile_queries)
+    if tile.num_padding_rows:
+        tile_queries = functional.pad(tile_queries, (0, 0, 0, tile.num_padding_rows))
+    heads = tile_queries.view(len(tile_queries), -1, keys.shape[3]).transpose(0, 1)[None]
     attended = functional.scaled_dot_product_attention(
-        heads, keys, values, attn_mask=chunk.masks[window], enable_gqa=True
+        heads, keys, values, attn_mask=tile.masks[window], enable_gqa=True
     )
-    return attended[0].transpose(0, 1).flatten(1)
+    return attended[0, :, :num_tokens].transpose(0, 1).flatten(1)
 
 
 def _gather(

@@ -1,6 +1,7 @@
 """Admission decides at once, by requests and by tokens."""
 
 import pytest
+
 from headrace_server.backends.native.admission import Admission, AdmissionLimits
 from headrace_server.errors import OverloadedError
 

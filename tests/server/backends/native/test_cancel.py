@@ -5,8 +5,8 @@ import contextlib
 import random
 
 import pytest
-from headrace_server.backends.native import NativeBackend
 
+from headrace_server.backends.native import NativeBackend
 from tests.server.backends.native.simulated_backend import (
     answer,
     make_request,

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from headrace_server.backends.interface import (
     BackendFinish,
     BackendState,
@@ -19,7 +20,6 @@ from headrace_server.engine.simulated_runner import (
     VOCABULARY_SIZE,
 )
 from headrace_server.errors import EngineUnavailableError, OverloadedError, RequestFailedError
-
 from tests.server.backends.native.simulated_backend import (
     answer,
     make_backend,

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from headrace_server.backends.interface import BackendFinish, Started, Tokens
 from headrace_server.backends.native.stream import TokenStream
 from headrace_server.errors import EngineUnavailableError

@@ -9,11 +9,11 @@ import time
 
 import psutil
 import pytest
+
 from headrace_server.backends.interface import BackendState
 from headrace_server.backends.native import EngineLoadError, SupervisionLimits
 from headrace_server.engine.simulated_runner import FAULT_EXIT, FAULT_HANG
 from headrace_server.errors import EngineUnavailableError
-
 from tests.server.backends.native.simulated_backend import (
     answer,
     make_backend,
