@@ -265,7 +265,7 @@ def test_a_terminal_shows_progress_and_ctrl_c_stops(environment):
     """At a terminal loading is a bar in one line, and Ctrl-C is for this program alone."""
     command = [*COMMAND, *SERVE, "--simulated-load-seconds", "1"]
     with terminal(command, environment) as screen:
-        screen.wait_for("loading the simulated model  \u2588")
+        screen.wait_for(" % loading the simulated model")
         screen.wait_for("Ctrl-C stops it.")
         screen.type(CTRL_C)
         screen.wait_for("Stopping when the running answers are complete")

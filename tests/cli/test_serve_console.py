@@ -15,9 +15,9 @@ from tests.client.test_client import TINY
     ("phase", "percentage", "shown"),
     [
         ("reading weights", "", "reading weights …"),
-        ("reading weights", "0 %", "reading weights  ░░░░░░░░░░░░░░░░░░░░░░░░ 0 %"),
-        ("reading weights", "50 %", "reading weights  ████████████░░░░░░░░░░░░ 50 %"),
-        ("reading weights", "100 %", "reading weights  ████████████████████████ 100 %"),
+        ("reading weights", "0 %", "░░░░░░░░░░ 0 % reading weights"),
+        ("reading weights", "50 %", "█████░░░░░ 50 % reading weights"),
+        ("reading weights", "100 %", "██████████ 100 % reading weights"),
         ("reading weights", "half", "reading weights …"),
         ("x" * 100, "", "x" * 40 + " …"),
     ],

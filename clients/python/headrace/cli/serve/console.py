@@ -12,7 +12,7 @@ from headrace.results import Capability
 if TYPE_CHECKING:
     from headrace.results import Model
 
-_BAR_CELLS = 24
+_BAR_CELLS = 10
 _MAX_DETAIL_CHARACTERS = 40
 # Where the commands look by themselves.
 _DEFAULT_TARGETS = ("localhost:1920", "127.0.0.1:1920", "[::1]:1920")
@@ -49,13 +49,16 @@ class Progress:
 
 
 def progress_bar(phase: str, percentage: str) -> str:
-    """Draw a phase with its percentage, such as ``40 %``; without one, only its words."""
+    """Draw a phase with its percentage, such as ``40 %``; without one, only its words.
+
+    It is shorter than a line of the log, which takes its place.
+    """
     words = phase[:_MAX_DETAIL_CHARACTERS]
     match = re.fullmatch(r"(\d{1,3}) ?%", percentage)
     if match is None:
         return f"{words} …"
     full = min(int(match[1]), 100) * _BAR_CELLS // 100
-    return f"{words}  {'█' * full}{'░' * (_BAR_CELLS - full)} {percentage}"
+    return f"{'█' * full}{'░' * (_BAR_CELLS - full)} {percentage} {words}"
 
 
 def reachable(address: str) -> str:

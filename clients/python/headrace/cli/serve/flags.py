@@ -23,7 +23,7 @@ class Program(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PassedFlag:
-    """A flag that is passed on. The programs check its value and know its default.
+    """A flag that is passed on. The programs know its default.
 
     Args:
         flag: with its dashes.
@@ -32,8 +32,7 @@ class PassedFlag:
         help: what it is for.
         default: in words.
         is_list: it takes several values.
-        read: checks a value whose flag has another name at the program, which would
-            complain under that.
+        read: checks the value before anything is started; the programs check the others.
     """
 
     flag: str
@@ -92,7 +91,14 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "use them: there are no keys and no encryption yet",
             "127.0.0.1",
         ),
-        _gateway("--port", "N", "the port of HTTP; 0 chooses a free one", "1919"),
+        PassedFlag(
+            "--port",
+            {Program.GATEWAY: "--port"},
+            "N",
+            "the port of HTTP; 0 chooses a free one",
+            "1919",
+            read=port,
+        ),
         PassedFlag(
             "--grpc-port",
             {Program.SERVER: "--port"},
