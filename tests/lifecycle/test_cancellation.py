@@ -2,9 +2,9 @@
 
 import asyncio
 import functools
-import os
 import statistics
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -14,7 +14,7 @@ from tests.server.running_server import collect, eventually, failure, running_se
 
 
 def num_descriptors():
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.mark.parametrize("phase", PHASES)

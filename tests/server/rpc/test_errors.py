@@ -55,7 +55,8 @@ def test_an_error_has_its_code_and_reason(error, code, reason):
 
 def test_every_reason_of_the_contract_has_a_row():
     """The table and the enum of the contract hold the same reasons."""
-    names = {name.removeprefix("ERROR_REASON_") for name in error_reason_pb2.ErrorReason.keys()}
+    reasons = list(error_reason_pb2.ErrorReason.keys())
+    names = {name.removeprefix("ERROR_REASON_") for name in reasons}
     assert {reason for *_, reason in TABLE} == names - {"UNSPECIFIED"}
 
 
