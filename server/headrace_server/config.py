@@ -204,6 +204,8 @@ def _to_config(values: Mapping[str, Any]) -> Config:
             max_num_sequences=values["max_num_seqs"],
             max_num_batched_tokens=values["max_num_batched_tokens"],
             kv_cache_bytes=values["kv_cache_bytes"],
+            log_level=values["log_level"],
+            log_format=values["log_format"],
             simulated=SimulatedSettings(
                 step_seconds=values["simulated_step_seconds"],
                 load_seconds=values["simulated_load_seconds"],

@@ -22,6 +22,7 @@ from headrace_server.engine.loop import EngineLoop
 from headrace_server.engine.messages import LoadFailed, Loading, Ready
 from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.engine.scheduler import Scheduler
+from headrace_server.telemetry import log_event, set_up_logging
 
 if TYPE_CHECKING:
     from headrace_server.engine.model_runner import ModelRunner, ReportProgress
@@ -38,18 +39,13 @@ def main() -> int:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--epoch", type=int, required=True)
     arguments = parser.parse_args()
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
     _leave_signals_to_the_front()
     os.set_inheritable(arguments.fd, False)
     with socket.socket(fileno=arguments.fd) as connection:
         try:
             return _serve(FrontChannel(connection), arguments.epoch)
         except FrontGoneError:
-            _logger.info("front is gone, engine ends")
+            log_event(_logger, logging.INFO, "front is gone")
             return 0
 
 
@@ -68,6 +64,7 @@ def _leave_signals_to_the_front() -> None:
 
 def _serve(channel: FrontChannel, epoch: int) -> int:
     settings = channel.receive_settings()
+    set_up_logging(settings.log_level, settings.log_format)
 
     def report_progress(phase: str, fraction: float | None = None) -> None:
         channel.send(Loading(epoch, phase, fraction))
@@ -81,7 +78,7 @@ def _serve(channel: FrontChannel, epoch: int) -> int:
         channel.send(LoadFailed(epoch, str(error)))
         return 1
     except Exception:
-        _logger.exception("loading failed model=%s", settings.model)
+        _logger.exception("loading failed")
         channel.send(LoadFailed(epoch, _LOADING_FAULT))
         return 1
     _run_loop(channel, settings, runner, epoch)
@@ -107,10 +104,12 @@ def _run_loop(
     # A sequence must fit the KV memory when it is alone.
     context_length = min(model.context_length, model.num_blocks * model.block_size)
     if context_length < model.context_length:
-        _logger.warning(
-            "context shortened to the KV memory context_length=%d model_context_length=%d",
-            context_length,
-            model.context_length,
+        log_event(
+            _logger,
+            logging.WARNING,
+            "context shortened to the KV memory",
+            context_length=context_length,
+            model_context_length=model.context_length,
         )
     # What loading has left behind lives as long as the process: do not search it for garbage.
     gc.collect()

@@ -102,7 +102,7 @@ class EngineLoop:
             self._num_consecutive_failures += 1
             if self._num_consecutive_failures >= MAX_CONSECUTIVE_FAILURES:
                 raise
-            _logger.exception("step failed num_rows=%d", len(rows))
+            _logger.exception("step failed")
             if len(rows) == 1:
                 return [RowFault.RAISED]
             return [result for row in rows for result in self._forward([row])]

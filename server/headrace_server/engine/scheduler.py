@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from headrace_server.engine.block_pool import BlockPoolError
 from headrace_server.engine.messages import AddSequence, SequenceOutput, Stats
 from headrace_server.engine.sequence import Sequence
+from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
     from headrace_server.engine.block_pool import BlockPool
@@ -87,7 +88,7 @@ class Scheduler:
             return
         refusal = self._refusal(request)
         if refusal is not None:
-            _logger.error("sequence refused sequence_id=%d why=%s", request.sequence_id, refusal)
+            _log_failure(request.sequence_id, refusal)
             self._outputs.append(SequenceOutput(request.sequence_id, [], finish="failed"))
             return
         sequence = Sequence(request)
@@ -209,7 +210,7 @@ class Scheduler:
 
     def _commit_choice(self, sequence: Sequence, result: int | RowFault | None) -> None:
         if not isinstance(result, int) or result not in range(self._limits.vocabulary_size):
-            _logger.error("sequence failed sequence_id=%d why=%s", sequence.sequence_id, result)
+            _log_failure(sequence.sequence_id, str(result))
             self._end(sequence, [], "failed")
             return
         finish = sequence.append(result)
@@ -237,3 +238,7 @@ class Scheduler:
         # A new list: the rows of the step before may still refer to the old one.
         self._pool.give_back(sequence.block_ids)
         sequence.block_ids = []
+
+
+def _log_failure(sequence_id: int, why: str) -> None:
+    log_event(_logger, logging.ERROR, "sequence failed", sequence_id=sequence_id, why=why)

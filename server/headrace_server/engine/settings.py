@@ -43,6 +43,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
             other sequences decode, so that they are not held up; None suits the device.
         kv_cache_bytes: size of the KV memory; None takes a share of what is free.
         block_size: tokens in a KV block.
+        log_level: see `telemetry.set_up_logging`.
+        log_format: see `telemetry.set_up_logging`.
         simulated: used by the simulated runner only.
     """
 
@@ -57,4 +59,6 @@ class EngineSettings(msgspec.Struct, frozen=True):
     max_prefill_chunk: int | None = None
     kv_cache_bytes: int | None = None
     block_size: int = 16
+    log_level: str = "info"
+    log_format: str = "auto"
     simulated: SimulatedSettings = SimulatedSettings()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
@@ -13,6 +14,7 @@ from headrace_server.backends.native.stream import TokenStream
 from headrace_server.backends.native.supervisor import EngineSupervisor
 from headrace_server.engine.messages import AbortSequence, AddSequence, Stats, StepResult
 from headrace_server.errors import EngineUnavailableError, RequestFailedError
+from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from headrace_server.backends.native.supervisor import SupervisionLimits
     from headrace_server.engine.messages import SequenceOutput
     from headrace_server.engine.settings import EngineSettings
+
+_logger = logging.getLogger(__name__)
 
 _NO_STATS = Stats(
     num_steps=0,
@@ -132,7 +136,9 @@ class NativeBackend:
                 self._supervisor.retry_after_seconds,
             )
         self._admission.open(len(request.prompt_token_ids), asyncio.get_running_loop().time())
-        stream = TokenStream(next(self._sequence_ids), len(request.prompt_token_ids))
+        stream = TokenStream(
+            next(self._sequence_ids), request.request_id, len(request.prompt_token_ids)
+        )
         self._streams[stream.sequence_id] = stream
         self._supervisor.send(_add_sequence(stream.sequence_id, request))
         return stream
@@ -179,9 +185,17 @@ class NativeBackend:
                 return
             case "stop_token" | "max_output_tokens":
                 stream.put(output.token_ids, BackendFinish(output.finish))
-            case "failed" | "aborted":
-                # Only leaving aborts, so of an abort nobody hears, unless it is read after that.
+            case "failed":
+                log_event(
+                    _logger,
+                    logging.ERROR,
+                    "engine failed on request",
+                    request_id=stream.request_id,
+                    sequence_id=stream.sequence_id,
+                )
                 stream.fail(RequestFailedError("The engine failed on this request."))
+            case "aborted":
+                stream.fail(RequestFailedError("The stream was left before its end."))
         self._close(stream)
 
     def _close(self, stream: TokenStream) -> None:

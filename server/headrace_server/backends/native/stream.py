@@ -18,11 +18,13 @@ class TokenStream:
 
     Args:
         sequence_id: the id between the processes.
+        request_id: the id in the logs.
         num_prompt_tokens: what the sequence counts in the queue.
     """
 
-    def __init__(self, sequence_id: int, num_prompt_tokens: int) -> None:
+    def __init__(self, sequence_id: int, request_id: str, num_prompt_tokens: int) -> None:
         self.sequence_id = sequence_id
+        self.request_id = request_id
         self.num_prompt_tokens = num_prompt_tokens
         self.has_started = False
         self._is_start_unread = False

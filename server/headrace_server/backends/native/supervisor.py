@@ -13,6 +13,7 @@ from headrace_server.backends.native.process import start_engine
 from headrace_server.backends.native.status import StatusBoard
 from headrace_server.engine.frames import FrameError
 from headrace_server.engine.messages import LoadFailed, Loading, Ready, StepResult, Stop
+from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
     from headrace_server.backends.native.process import EngineProcess
@@ -85,6 +86,8 @@ class EngineSupervisor:
         self._silent_seconds = 0.0
         self._load_seconds = _UNKNOWN_LOAD_SECONDS
         self._expected_ready_time = 0.0
+        self._restart_delay_seconds = 0.0
+        self._load_failure: str | None = None
         self._why_lost: str | None = None
         self._is_stopping = False
         self.status = StatusBoard()
@@ -123,11 +126,13 @@ class EngineSupervisor:
             if self._is_stopping:
                 return
             if self.model is None:
-                raise EngineLoadError(why)
-            delay_seconds = self._next_delay_seconds()
-            _logger.error("engine lost epoch=%d why=%s", self._epoch, why)
+                raise EngineLoadError(
+                    self._load_failure
+                    or f"The model could not be loaded because {why}; the log may say more."
+                )
+            log_event(_logger, logging.ERROR, "engine lost", epoch=self._epoch, why=why)
             self.status.show(BackendState.UNAVAILABLE, f"{why}; it is started again")
-            await asyncio.sleep(delay_seconds)
+            await asyncio.sleep(self._restart_delay_seconds)
 
     def stop(self) -> bool:
         """Tell the engine to end; False when it would not listen before it is ready."""
@@ -139,7 +144,7 @@ class EngineSupervisor:
     async def _run_engine(self) -> str:
         """Run one engine to its end and say why it ended."""
         self._epoch += 1
-        self._why_lost = None
+        self._load_failure = self._why_lost = None
         self._silent_seconds = 0.0
         begin_time = asyncio.get_running_loop().time()
         self._expected_ready_time = begin_time + self._load_seconds
@@ -150,13 +155,11 @@ class EngineSupervisor:
             try:
                 await self._converse(engine, begin_time)
             finally:
-                self._engine = None
-                self.status.show(BackendState.UNAVAILABLE, "the engine has ended")
-                self._listener.on_lost()
                 watch.cancel()
+                self._on_lost()
             # After the end of the conversation it may still have a traceback to print.
             how_ended = await engine.wait(self._limits.stop_timeout_seconds)
-        return self._why_lost or how_ended
+        return self._load_failure or self._why_lost or how_ended
 
     async def _converse(self, engine: EngineProcess, begin_time: float) -> None:
         """Take messages until the death notice."""
@@ -176,9 +179,9 @@ class EngineSupervisor:
                         self._load_seconds = asyncio.get_running_loop().time() - begin_time
                         self._on_ready(message)
                     case LoadFailed():
-                        self._why_lost = message.message
+                        self._load_failure = message.message
         except FrameError:
-            _logger.exception("engine sent no message epoch=%d", self._epoch)
+            _logger.exception("engine sent what is no message")
             self._why_lost = "the engine sent what is no message"
 
     def _on_ready(self, message: Ready) -> None:
@@ -189,13 +192,30 @@ class EngineSupervisor:
         )
         self._listener.on_ready(message.stats)
         self.status.show(BackendState.READY, "ready")
-        _logger.info("engine ready epoch=%d seconds=%.1f", self._epoch, self._load_seconds)
+        log_event(
+            _logger,
+            logging.INFO,
+            "engine ready",
+            epoch=self._epoch,
+            load_seconds=round(self._load_seconds, 3),
+        )
 
     def _on_step(self, result: StepResult) -> None:
         # An engine that has made tokens works: its next end is a new one, not a crash loop.
         if self._num_failures and any(output.token_ids for output in result.outputs):
             self._num_failures = 0
         self._listener.on_step(result)
+
+    def _on_lost(self) -> None:
+        """Fail the streams, and delay the next engine: longer until one has made tokens."""
+        num_doublings = min(self._num_failures, _MAX_RESTART_DOUBLINGS)
+        self._num_failures += 1
+        self._restart_delay_seconds = _FIRST_RESTART_SECONDS * 2.0**num_doublings
+        now = asyncio.get_running_loop().time()
+        self._expected_ready_time = now + self._restart_delay_seconds + self._load_seconds
+        self._engine = None
+        self.status.show(BackendState.UNAVAILABLE, "the engine has ended")
+        self._listener.on_lost()
 
     async def _watch(self, engine: EngineProcess) -> None:
         """Kill the engine when it has been silent for too long."""
@@ -204,6 +224,7 @@ class EngineSupervisor:
             self._silent_seconds += _TICK_SECONDS
         self._why_lost = f"the engine was silent for {self._silent_seconds:.0f} s and was killed"
         engine.kill()
+        await engine.link.close()  # even a process that cannot die is dead to us
 
     def _timeout_seconds(self) -> float:
         if not self.is_ready:
@@ -211,15 +232,6 @@ class EngineSupervisor:
         if self._listener.is_busy:
             return self._limits.step_timeout_seconds
         return self._limits.idle_timeout_seconds
-
-    def _next_delay_seconds(self) -> float:
-        """The delay before the next engine: longer each time until one has made tokens."""
-        num_doublings = min(self._num_failures, _MAX_RESTART_DOUBLINGS)
-        delay_seconds = _FIRST_RESTART_SECONDS * 2.0**num_doublings
-        self._num_failures += 1
-        now = asyncio.get_running_loop().time()
-        self._expected_ready_time = now + delay_seconds + self._load_seconds
-        return delay_seconds
 
 
 def _progress(message: Loading) -> str:

@@ -11,7 +11,7 @@ from headrace_server.errors import EngineUnavailableError
 
 @pytest.fixture
 def stream():
-    return TokenStream(sequence_id=0, num_prompt_tokens=3)
+    return TokenStream(sequence_id=0, request_id="a", num_prompt_tokens=3)
 
 
 async def read_all(stream):
