@@ -161,7 +161,7 @@ def model(text: str) -> str:
     if text == "default":
         return text
     path = Path(text).expanduser()
-    if path.is_dir():
+    if text and path.is_dir():  # no text would be the working directory
         return str(_model_directory(path))
     if path.is_file():
         return str(_gguf_file(path))

@@ -99,8 +99,9 @@ async def _tell_engine_news(server: Server) -> None:
 def _tell_program(event: str, **fields: str) -> None:
     """Write a line of JSON for the program that started this one; a person has the log."""
     if not sys.stdout.isatty():
-        sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
-        sys.stdout.flush()
+        line = json.dumps({"event": event, **fields}) + "\n"
+        with contextlib.suppress(OSError):  # nobody listens any more
+            os.write(sys.stdout.fileno(), line.encode())
 
 
 def _tell_person(address: str) -> None:
