@@ -11,6 +11,8 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    import numpy.typing as npt
+
     from headrace_server.engine.model_runner import BatchRow
     from headrace_server.models.precision import Precision
 
@@ -154,7 +156,7 @@ class AttentionPlanner:
 
     def _block_table(
         self, row: BatchRow, length: int
-    ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    ) -> npt.NDArray[np.int64]:
         """Return the row's blocks, cut or padded to `length`."""
         # Padding is hidden by the mask but multiplied by zero all the same, so a NaN there would
         # spread: it is a block of the row itself.
