@@ -7,8 +7,10 @@ import contextlib
 import json
 import logging
 import os
+import select
 import signal
 import sys
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from headrace_server.app import open_server
@@ -65,6 +67,13 @@ async def _tell_news(server: Server, config: Config) -> None:
     """Tell people and programs how the server is doing."""
     log_event(_log, logging.INFO, "listening", address=server.address)
     _tell_program("listening", address=server.address)
+    if not _is_loopback(config.rpc.host):
+        log_event(
+            _log,
+            logging.WARNING,
+            "open to the network: whoever reaches the port may use it, without key or encryption",
+            address=server.address,
+        )
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_tell_engine_news(server))
         await server.availability.wait_for_change(seen=False)
@@ -96,12 +105,23 @@ async def _tell_engine_news(server: Server) -> None:
         status = await server.backend.wait_for_status_change(status)
 
 
+def _is_loopback(host: str) -> bool:
+    """Tell whether only programs of this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _tell_program(event: str, **fields: str) -> None:
     """Write a line of JSON for the program that started this one; a person has the log."""
     if not sys.stdout.isatty():
         line = json.dumps({"event": event, **fields}) + "\n"
-        with contextlib.suppress(OSError):  # nobody listens any more
-            os.write(sys.stdout.fileno(), line.encode())
+        # A line is dropped rather than waited for when nobody reads: a pipe that is ready
+        # takes 4 KiB without blocking.
+        _, ready, _ = select.select([], [sys.stdout], [], 0)
+        with contextlib.suppress(OSError):
+            os.write(sys.stdout.fileno(), line.encode() if ready else b"")
 
 
 def _tell_person(address: str) -> None:

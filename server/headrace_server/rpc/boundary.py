@@ -136,7 +136,7 @@ class Boundary:
         except RequestError as error:
             status = _to_status(call, error)
         except Exception:  # noqa: BLE001  # the catch-all: its text must not leave the server
-            _log.exception("unexpected error", extra={"fields": {"id": call.id}})
+            _log.exception("unexpected error", extra={"fields": {"request_id": call.id}})
             status = to_status(internal_error(call.id))
         else:
             _log_call(level, call, "OK")
@@ -184,7 +184,7 @@ def _code_of_leaving(call: Call) -> str:
 
 def _to_status(call: Call, error: RequestError) -> RpcStatus:
     if isinstance(error, RequestFailedError):
-        log_event(_log, logging.ERROR, "request failed", id=call.id, cause=error.message)
+        log_event(_log, logging.ERROR, "request failed", request_id=call.id, cause=error.message)
         error = internal_error(call.id)
     return to_status(error)
 
@@ -196,7 +196,7 @@ def _log_call(level: int, call: Call, code: str, status: RpcStatus | None = None
         _log,
         level,
         "call",
-        id=call.id,
+        request_id=call.id,
         method=call.method,
         code=code,
         reason=status.reason if status else None,

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace_server.errors import ClientStalledError, DrainingError, RequestError
+from headrace_server.rpc.convert import is_label
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from headrace_server.text.generation import Timing
 
 REQUEST_ID_HEADER: Final = "x-request-id"
-MAX_REQUEST_ID_CHARACTERS: Final = 128
 
 # A client that has another address, or waits for this one to come back, finds a server by then.
 DRAINING_RETRY_SECONDS: Final = 1.0
@@ -184,11 +184,5 @@ def _client_id(context: aio.ServicerContext[Any, Any]) -> str | None:
     """What the client calls its call, if that is short and printable."""
     for key, value in context.invocation_metadata() or ():
         if key == REQUEST_ID_HEADER:
-            sane = (
-                isinstance(value, str)
-                and 0 < len(value) <= MAX_REQUEST_ID_CHARACTERS
-                and value.isascii()
-                and value.isprintable()
-            )
-            return str(value) if sane else None
+            return value if isinstance(value, str) and is_label(value) else None
     return None

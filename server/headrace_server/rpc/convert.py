@@ -175,6 +175,11 @@ def check_model_name(name: str, field: str) -> None:
     )
 
 
+def is_label(text: str) -> bool:
+    """Tell whether a text is short and plain enough to name a request in headers and logs."""
+    return 0 < len(text) <= MAX_REQUEST_ID_CHARACTERS and text.isascii() and text.isprintable()
+
+
 def to_responses(delta: TextDelta, *, want_token_ids: bool) -> Iterator[pb.GenerateResponse]:
     """Turn a delta into a response; a very long one into several, each below 1 MiB."""
     text, token_ids = delta.text, delta.token_ids if want_token_ids else ()
@@ -377,7 +382,7 @@ def _to_seconds(duration: Duration, field: str) -> float:
 
 def _check_label(label: str) -> None:
     _require(
-        len(label) <= MAX_REQUEST_ID_CHARACTERS and label.isascii() and label.isprintable(),
+        not label or is_label(label),
         "request_id",
         f"must have at most {MAX_REQUEST_ID_CHARACTERS} printable ASCII characters",
     )

@@ -40,7 +40,9 @@ class GenerateRequest(_message.Message):
     MAX_QUEUE_DURATION_FIELD_NUMBER: _builtins.int
     MAX_DURATION_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The name of the model, or one of its aliases. Default: the served model."""
+    """The name of the model, or one of its aliases, at most 256 characters. Default:
+    the served model.
+    """
     request_id: _builtins.str
     """The caller's label for this request, at most 128 printable ASCII characters.
     It appears in the server's log. While a request with the same label is being
@@ -275,7 +277,9 @@ Global___Timing: _TypeAlias = Timing  # noqa: Y015
 
 @_typing.final
 class TokenizeRequest(_message.Message):
-    """TokenizeRequest is a prompt to turn into tokens."""
+    """TokenizeRequest is a prompt to turn into tokens, at most 1 MiB as a message, so
+    that the response can be received.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -284,7 +288,9 @@ class TokenizeRequest(_message.Message):
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The name of the model, or one of its aliases. Default: the served model."""
+    """The name of the model, or one of its aliases, at most 256 characters. Default:
+    the served model.
+    """
     text: _builtins.str
     """The prompt as text."""
     @_builtins.property
@@ -357,12 +363,14 @@ class DetokenizeRequest(_message.Message):
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     INCLUDE_SPECIAL_TOKENS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """The name of the model, or one of its aliases. Default: the served model."""
+    """The name of the model, or one of its aliases, at most 256 characters. Default:
+    the served model.
+    """
     include_special_tokens: _builtins.bool
     """The switch that shows control tokens as text. Default: false."""
     @_builtins.property
     def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The token ids in order."""
+        """The token ids in order, at most 262144."""
 
     def __init__(
         self,

@@ -81,7 +81,9 @@ class GetModelRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The name of the model, or one of its aliases. Default: the served model."""
+    """The name of the model, or one of its aliases, at most 256 characters. Default:
+    the served model.
+    """
     def __init__(
         self,
         *,

@@ -72,8 +72,8 @@ class Chunking(_message.Message):
     Default: 1.
     """
     whole: _builtins.bool
-    """The switch that sends the whole answer in one response. It excludes min_tokens
-    and max_delay. Default: false.
+    """The switch that sends the whole answer in one response, or in several where
+    one would pass 1 MiB. It excludes min_tokens and max_delay. Default: false.
     """
     @_builtins.property
     def max_delay(self) -> _duration_pb2.Duration:

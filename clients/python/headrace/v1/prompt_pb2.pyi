@@ -93,7 +93,7 @@ class Chat(_message.Message):
     """
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatMessage]:
-        """The messages in order, at least one."""
+        """The messages in order, from 1 to 4096."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class ChatMessage(_message.Message):
     as plain text.
     """
     name: _builtins.str
-    """The name of the speaker, for templates that show one."""
+    """The name of the speaker, at most 128 characters, for templates that show one."""
     def __init__(
         self,
         *,
