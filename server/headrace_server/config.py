@@ -44,7 +44,7 @@ class RpcConfig:
         host: a name or an address of this machine.
         port: 0 lets the system choose.
         stall_seconds: the longest time that a client may leave a response unread.
-        connection: how dead and frozen clients are found.
+        connection: how connections are bounded and watched.
     """
 
     host: str

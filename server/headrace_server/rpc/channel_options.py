@@ -16,15 +16,15 @@ MAX_METADATA_BYTES: Final = 8 * 1024
 # back by the transport, yet bounded: with no bound, 20,000 streams opened and reset on one
 # connection make calls on other connections fail.
 MAX_STREAMS_PER_CONNECTION: Final = 1024
-# Each costs a descriptor and some 20 KiB; the usual limit of descriptors is 1,024 or more.
-MAX_CONNECTIONS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """How dead, frozen and silent clients are found.
+    """How many connections there may be, and how dead, frozen and silent ones are found.
 
     Args:
+        max_connections: more are closed at once. Each costs a descriptor and some 20 KiB,
+            and the usual limit of descriptors is 1,024.
         handshake_seconds: a connection that has not opened HTTP/2 by then is closed; by
             gRPC's default it would live for two minutes.
         ping_seconds: a connection that was silent for this long is pinged.
@@ -33,6 +33,7 @@ class ConnectionConfig:
             Clients are told that every 10 s is fine; half of it leaves room for jitter.
     """
 
+    max_connections: int = 512
     handshake_seconds: float = 5.0
     ping_seconds: float = 10.0
     ping_timeout_seconds: float = 5.0
@@ -49,7 +50,7 @@ def channel_options(config: ConnectionConfig) -> list[tuple[str, int]]:
         ("grpc.max_metadata_size", MAX_METADATA_BYTES),
         ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
         ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
-        ("grpc.max_allowed_incoming_connections", MAX_CONNECTIONS),
+        ("grpc.max_allowed_incoming_connections", config.max_connections),
         ("grpc.server_handshake_timeout_ms", _milliseconds(config.handshake_seconds)),
         ("grpc.keepalive_time_ms", _milliseconds(config.ping_seconds)),
         ("grpc.keepalive_timeout_ms", _milliseconds(config.ping_timeout_seconds)),

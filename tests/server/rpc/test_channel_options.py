@@ -73,6 +73,24 @@ async def test_a_connection_that_stays_silent_is_closed():
         writer.close()
 
 
+async def test_the_number_of_connections_is_bounded():
+    """A connection over the limit is closed; there is room again when another goes."""
+    async with running_server(connection=ConnectionConfig(max_connections=2)) as under:
+        await under.models.GetModel(GetModelRequest())
+        async with h2.connect(under.address) as second:
+            assert (await second.receive()).kind == h2.SETTINGS
+            async with h2.connect(under.address) as third:
+                assert await third.receive() is None
+
+        async def is_let_in():
+            async with h2.connect(under.address) as connection:
+                return await connection.receive() is not None
+
+        async with asyncio.timeout(5):
+            while not await is_let_in():
+                pass
+
+
 FROZEN_CLIENT = """
 import sys, grpc
 from headrace.v1 import inference_service_pb2 as pb, inference_service_pb2_grpc as services
