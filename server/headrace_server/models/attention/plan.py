@@ -154,9 +154,7 @@ class AttentionPlanner:
             first_token += end - start
             start = end
 
-    def _block_table(
-        self, row: BatchRow, length: int
-    ) -> npt.NDArray[np.int64]:
+    def _block_table(self, row: BatchRow, length: int) -> npt.NDArray[np.int64]:
         """Return the row's blocks, cut or padded to `length`."""
         # Padding is hidden by the mask but multiplied by zero all the same, so a NaN there would
         # spread: it is a block of the row itself.

@@ -151,13 +151,14 @@ def _byte_level(metadata: GgufMetadata, tokens: list[str]) -> tuple[Tokenizer, b
             f"The GGUF file cuts text by {pre!r}, which is not supported (supported are "
             f"{', '.join(_BYTE_LEVEL_KINDS)}); use the model directory it was made from."
         )
+    vocabulary = _vocabulary(tokens)
     merges = []
     for merge in _strings(metadata.get("tokenizer.ggml.merges", list)):
         left, right = merge.split(" ", 1)
+        if not {left, right, left + right} <= vocabulary.keys():
+            raise ValueError(f"the merge {merge!r} is of unknown tokens")
         merges.append((left, right))
-    tokenizer = Tokenizer(
-        models.BPE(_vocabulary(tokens), merges, ignore_merges=kind.takes_whole_words)
-    )
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=kind.takes_whole_words))
     tokenizer.pre_tokenizer = kind.pre_tokenizer()
     tokenizer.decoder = decoders.ByteLevel()
     if kind.normalizes:

