@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
-from headrace_server.flags import BACKEND, FLAGS, Flag, FlagValueError
+from headrace_server.flag_values import FlagValueError
+from headrace_server.flags import BACKEND, FLAGS, Flag
 from headrace_server.rpc.channel_options import ConnectionConfig
 
 if TYPE_CHECKING:

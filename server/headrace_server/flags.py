@@ -1,32 +1,27 @@
-"""The flags of the server, each with its environment variable, and how their values are read."""
+"""The flags of the server, each with its environment variable."""
 
 from __future__ import annotations
 
-import argparse
-import math
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
+from headrace_server.flag_values import (
+    device,
+    host,
+    model,
+    one_of,
+    seconds,
+    served_name,
+    size_bytes,
+    switch,
+    template_file,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-# What a flag's reader raises: the rule that the value breaks, as in "must be …".
-FlagValueError = argparse.ArgumentTypeError
-
-_SIZE_UNITS: Final[Mapping[str, int]] = {
-    "": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,134 +60,6 @@ class Flag:
     def variable(self) -> str:
         """The environment variable; the flag wins over it."""
         return self.own_variable or f"HEADRACE_{self.key.upper()}"
-
-
-def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
-    """Read a whole number within inclusive bounds."""
-    bounds = f"a whole number of at least {low}" if high is None else f"from {low} to {high}"
-
-    def read(text: str) -> int:
-        if re.fullmatch(r"[+-]?\d{1,18}", text) is None:
-            raise FlagValueError(f"{text!r} must be {bounds}")
-        value = int(text)
-        if value < low or (high is not None and value > high):
-            raise FlagValueError(f"{text!r} must be {bounds}")
-        return value
-
-    return read
-
-
-def seconds(low: float, high: float = 86_400.0) -> Callable[[str], float]:
-    """Read a time in seconds within inclusive bounds."""
-
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
-            raise FlagValueError(f"{text!r} must be a number of seconds from {low:g} to {high:g}")
-        return value
-
-    return read
-
-
-def size_bytes(text: str) -> int:
-    """Read a size such as 2GiB, 512MiB or 1000000."""
-    match = re.fullmatch(r"(\d{1,15})\s*([KMG]i?B|)", text)
-    if match is None or int(match[1]) == 0:
-        raise FlagValueError(f"{text!r} must be a size above 0 such as 512MiB or 2GiB")
-    return int(match[1]) * _SIZE_UNITS[match[2]]
-
-
-def one_of(*choices: str) -> Callable[[str], str]:
-    """Read one of a few words."""
-
-    def read(text: str) -> str:
-        if text not in choices:
-            raise FlagValueError(f"{text!r} must be {', '.join(choices[:-1])} or {choices[-1]}")
-        return text
-
-    return read
-
-
-def switch(text: str) -> bool:
-    """Read the variable of a flag without a value."""
-    match text.lower():
-        case "1" | "true" | "yes" | "on":
-            return True
-        case "0" | "false" | "no" | "off":
-            return False
-        case _:
-            raise FlagValueError(f"{text!r} must be true or false")
-
-
-def device(text: str) -> str:
-    """Read the name of a torch device."""
-    if re.fullmatch(r"[a-z]+(:\d{1,3})?", text) is None:
-        raise FlagValueError(f"{text!r} must be a device such as cpu, cuda or cuda:1")
-    return text
-
-
-def host(text: str) -> str:
-    """Read a name or an address of this machine."""
-    if re.fullmatch(r"[\w.:%-]{1,255}", text) is None:
-        raise FlagValueError(f"{text!r} must be an address such as 127.0.0.1, or 0.0.0.0 for all")
-    return text
-
-
-def served_name(text: str) -> str:
-    """Read a name for the model."""
-    if not (0 < len(text) <= 256 and text.isprintable() and "," not in text):
-        raise FlagValueError(f"{text!r} must have 1 to 256 printable characters and no comma")
-    return text
-
-
-def template_file(text: str) -> Path:
-    """Read the path of a Jinja template."""
-    path = Path(text).expanduser()
-    if not path.is_file():
-        raise FlagValueError(f"there is no file {text!r}; give the path of a Jinja template")
-    return path.resolve()
-
-
-def model(text: str) -> str:
-    """Read the path of a model, checked as far as its files tell, or a Hub id."""
-    if text == "default":
-        return text
-    path = Path(text).expanduser()
-    if text and path.is_dir():  # no text would be the working directory
-        return str(_model_directory(path))
-    if path.is_file():
-        return str(_gguf_file(path))
-    looks_like_path = text.startswith((".", "/", "~")) or text.endswith(".gguf")
-    if looks_like_path or re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", text) is None:
-        raise FlagValueError(
-            f"there is no directory or file {text!r}; give a model directory, a GGUF file or a "
-            "Hub id such as HuggingFaceTB/SmolLM2-135M-Instruct"
-        )
-    return text
-
-
-def _model_directory(path: Path) -> Path:
-    if not (path / "config.json").is_file():
-        raise FlagValueError(f"the directory {str(path)!r} is no model: it has no config.json")
-    if not any(path.glob("*.safetensors")):
-        raise FlagValueError(
-            f"the directory {str(path)!r} has no .safetensors weights, and no others are read"
-        )
-    return path.resolve()
-
-
-def _gguf_file(path: Path) -> Path:
-    try:
-        with path.open("rb") as file:
-            is_gguf = file.read(4) == b"GGUF"
-    except OSError as error:
-        raise FlagValueError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error
-    if not is_gguf:
-        raise FlagValueError(f"the file {str(path)!r} is no GGUF file")
-    return path.resolve()
 
 
 _ENGINE: Final = EngineSettings()

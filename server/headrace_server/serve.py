@@ -115,13 +115,12 @@ def _is_loopback(host: str) -> bool:
 
 def _tell_program(event: str, **fields: str) -> None:
     """Write a line of JSON for the program that started this one; a person has the log."""
-    if not sys.stdout.isatty():
-        line = json.dumps({"event": event, **fields}) + "\n"
-        # A line is dropped rather than waited for when nobody reads: a pipe that is ready
-        # takes 4 KiB without blocking.
-        _, ready, _ = select.select([], [sys.stdout], [], 0)
+    if sys.stdout.isatty():
+        return
+    # A pipe that is ready takes 4 KiB without blocking; a line that nobody reads is dropped.
+    if select.select([], [sys.stdout], [], 0)[1]:
         with contextlib.suppress(OSError):
-            os.write(sys.stdout.fileno(), line.encode() if ready else b"")
+            os.write(sys.stdout.fileno(), json.dumps({"event": event, **fields}).encode() + b"\n")
 
 
 def _tell_person(address: str) -> None:

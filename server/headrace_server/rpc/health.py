@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-_SERVICE_UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+_UNKNOWN = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
 
 
 class Health:
@@ -48,21 +48,18 @@ class Health:
     async def watch(self, call: Call, request: Any) -> None:
         """Tell the state of a service now and whenever it changes, until a drain."""
         await call.accept()
-        is_serving = self._availability.is_serving
         is_known = request.service in self._service_names
-        await call.write(
-            self._response()
-            if is_known
-            else health_pb2.HealthCheckResponse(status=_SERVICE_UNKNOWN)
-        )
-        # An open Watch would hold up the stop of the server for all of its grace.
-        while not self._availability.is_draining:
-            was_serving, is_serving = (
-                is_serving,
-                await self._availability.wait_for_change(seen=is_serving),
-            )
-            if is_known and is_serving != was_serving:
-                await call.write(self._response())
+        told: Any = None
+        while True:
+            is_serving = self._availability.is_serving
+            response = self._response() if is_known else _UNKNOWN
+            if response != told:
+                await call.write(response)
+                told = response
+            elif self._availability.is_draining:
+                return  # an open Watch would hold up the stop of the server for all of its grace
+            else:
+                await self._availability.wait_for_change(seen=is_serving)
 
     def _response(self) -> Any:
         return health_pb2.HealthCheckResponse(
