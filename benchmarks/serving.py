@@ -97,7 +97,7 @@ def measure_engine(model: str, load: Load) -> float:
     settings = EngineSettings(model=model)
     runner = load_runner(settings, lambda phase, fraction=None: None)
     facts = runner.description
-    limits = choose_limits(settings, facts.vocabulary_size)
+    limits = choose_limits(settings, facts)
     scheduler = Scheduler(limits, BlockPool(facts.num_blocks, facts.block_size))
 
     def run(num_output_tokens: int) -> int:

@@ -88,7 +88,7 @@ def switch(text: str) -> bool:
 def device(text: str) -> str:
     """Read the name of a torch device."""
     if re.fullmatch(r"[a-z]+(:\d{1,3})?", text) is None:
-        raise FlagValueError(f"{text!r} must be a device such as cpu, cuda or cuda:1")
+        raise FlagValueError(f"{text!r} must be auto or a device such as cpu, cuda or cuda:1")
     return text
 
 

@@ -142,7 +142,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--device",
             device,
             _ENGINE.device,
-            "where the model runs: cpu, cuda or cuda:N",
+            "where the model runs: cpu, cuda or cuda:N; auto takes the GPU where there is one",
             metavar="DEVICE",
             backend="native",
         ),

@@ -122,7 +122,7 @@ def test_no_two_flags_share_a_variable():
         (["--kv-cache-bytes", "2 gigs"], "--kv-cache-bytes: '2 gigs' must be a size"),
         (["--kv-cache-bytes", "0"], "--kv-cache-bytes: '0' must be a size"),
         (["--dtype", "int3"], "--dtype: 'int3' must be auto, float32, bfloat16 or float16"),
-        (["--device", "GPU"], "--device: 'GPU' must be a device"),
+        (["--device", "GPU"], "--device: 'GPU' must be auto or a device"),
         (["--backend", "vllm"], "--backend: 'vllm' must be native or simulated"),
         (["--served-model-name", ""], "--served-model-name: '' must have 1 to 256"),
         (["--max-num-seqs", "0"], "--max-num-seqs: '0' must be"),

@@ -102,7 +102,7 @@ def _run_loop(
     channel: FrontChannel, settings: EngineSettings, runner: ModelRunner, epoch: int
 ) -> None:
     model = runner.description
-    limits = choose_limits(settings, model.vocabulary_size)
+    limits = choose_limits(settings, model)
     scheduler = Scheduler(limits, BlockPool(model.num_blocks, model.block_size))
     # A sequence must fit the KV memory when it is alone.
     context_length = min(model.context_length, model.num_blocks * model.block_size)

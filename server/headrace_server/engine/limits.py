@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headrace_server.engine.model_runner import ModelDescription
     from headrace_server.engine.settings import EngineSettings
 
 # From about 64 tokens on, a CPU takes a time for a step that grows with its tokens, so that a
@@ -32,9 +33,9 @@ class SchedulerLimits:
     vocabulary_size: int
 
 
-def choose_limits(settings: EngineSettings, vocabulary_size: int) -> SchedulerLimits:
+def choose_limits(settings: EngineSettings, model: ModelDescription) -> SchedulerLimits:
     """Fill in what the settings leave to the device."""
-    is_cpu = settings.device == "cpu"
+    is_cpu = model.device_type == "cpu"
     batched_tokens = _CPU_MAX_BATCHED_TOKENS if is_cpu else _GPU_MAX_BATCHED_TOKENS
     prefill_chunk = _CPU_MAX_PREFILL_CHUNK if is_cpu else _GPU_MAX_PREFILL_CHUNK
     return SchedulerLimits(
@@ -43,5 +44,5 @@ def choose_limits(settings: EngineSettings, vocabulary_size: int) -> SchedulerLi
             settings.max_num_batched_tokens or max(batched_tokens, settings.max_num_sequences)
         ),
         max_prefill_chunk=settings.max_prefill_chunk or prefill_chunk,
-        vocabulary_size=vocabulary_size,
+        vocabulary_size=model.vocabulary_size,
     )

@@ -66,13 +66,18 @@ class RowFault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """The facts of a loaded model; see `BackendModel` for their meaning."""
+    """The facts of a loaded model; see `BackendModel` for those not told here.
+
+    Args:
+        device_type: where it runs, such as ``cpu`` or ``cuda``.
+    """
 
     directory: str
     context_length: int
     vocabulary_size: int
     num_blocks: int
     block_size: int
+    device_type: str
 
 
 class ModelLoadError(Exception):

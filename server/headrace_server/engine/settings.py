@@ -31,7 +31,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
         runner: which model runner to load.
         model: a model directory, a GGUF file, a Hub id, or ``default`` for the
             embedded model.
-        device: a torch device, such as ``cpu`` or ``cuda``.
+        device: a torch device, such as ``cpu`` or ``cuda``, or ``auto`` for the GPU where
+            there is one.
         dtype: ``auto`` (fp16 weights with fp32 activations on a CPU, bf16 on a
             GPU), ``float32``, ``bfloat16`` or ``float16``.
         num_threads: threads of the model; None takes the machine's cores.
@@ -50,7 +51,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
     runner: Literal["torch", "simulated"] = "torch"
     model: str = "default"
-    device: str = "cpu"
+    device: str = "auto"
     dtype: str = "auto"
     num_threads: int | None = None
     max_context_length: int | None = None

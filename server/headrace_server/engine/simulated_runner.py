@@ -98,6 +98,7 @@ class SimulatedRunner:
             vocabulary_size=VOCABULARY_SIZE,
             num_blocks=num_blocks,
             block_size=settings.block_size,
+            device_type="cpu",
         )
         return cls(description, simulated)
 

@@ -49,6 +49,8 @@ def choose_precision(device: str, dtype: str) -> Precision:
 
 
 def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -56,5 +58,5 @@ def _device(name: str) -> torch.device:
         reason = str(error).splitlines()[0].rstrip(".")
         raise ModelLoadError(f"The device {name!r} cannot be used: {reason}.") from error
     if device.type == "meta":
-        raise ModelLoadError("The device 'meta' cannot compute; choose cpu or cuda.")
+        raise ModelLoadError("The device 'meta' cannot compute; choose auto, cpu or cuda.")
     return device

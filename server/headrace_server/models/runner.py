@@ -54,6 +54,7 @@ def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunn
         vocabulary_size=config.vocabulary_size,
         num_blocks=cache.shape[1],
         block_size=cache.shape[2],
+        device_type=precision.device.type,
     )
     runner = TorchRunner(decoder, cache, precision, description)
     report_progress("warming up")

@@ -27,7 +27,7 @@ class SteppedEngine:
         max_prefill_chunk=16,
         pool_type=BlockPool,
     ):
-        description = ModelDescription("", 1024, VOCABULARY_SIZE, num_blocks, BLOCK_SIZE)
+        description = ModelDescription("", 1024, VOCABULARY_SIZE, num_blocks, BLOCK_SIZE, "cpu")
         limits = SchedulerLimits(
             max_num_sequences, max_num_batched_tokens, max_prefill_chunk, VOCABULARY_SIZE
         )

@@ -21,7 +21,9 @@ from tests.server.engine.stepped_engine import solo_answer
 
 
 def make_runner(**settings):
-    description = ModelDescription("", 64, VOCABULARY_SIZE, num_blocks=8, block_size=4)
+    description = ModelDescription(
+        "", 64, VOCABULARY_SIZE, num_blocks=8, block_size=4, device_type="cpu"
+    )
     return SimulatedRunner(description, SimulatedSettings(**settings))
 
 

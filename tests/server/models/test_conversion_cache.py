@@ -49,7 +49,10 @@ def test_a_source_is_converted_once(root, source):
 
 def test_another_content_time_or_variant_is_another_source(root, source):
     """Nothing that could change the result finds an older one."""
-    made = {cached_conversion(source, "v1", write("a")), cached_conversion(source, "v2", write("b"))}
+    made = {
+        cached_conversion(source, "v1", write("a")),
+        cached_conversion(source, "v2", write("b")),
+    }
     os.utime(source, (1, 1))
     made.add(cached_conversion(source, "v1", write("c")))
     source.write_bytes(b"CONTENT")
@@ -71,7 +74,9 @@ def test_a_failed_conversion_leaves_nothing(root, source):
     assert (cached_conversion(source, "v1", write("a")) / "weights").read_text() == "a"
 
 
-@pytest.mark.parametrize("damage", ["truncated", "file missing", "manifest missing", "manifest bad"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "file missing", "manifest missing", "manifest bad"]
+)
 def test_a_damaged_conversion_is_made_again(root, source, damage):
     """A directory that lost something is replaced, not used."""
     made = cached_conversion(source, "v1", write("whole"))

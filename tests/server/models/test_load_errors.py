@@ -4,9 +4,11 @@ import json
 import shutil
 
 import pytest
+import torch
 
 from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.models import kv_cache
+from headrace_server.models.precision import choose_precision
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +139,13 @@ def test_devices_and_formats(refusal, directory):
     assert "The device 'cuda:99' cannot be used" in refusal(directory, device="cuda:99")
     assert "The device 'toaster' cannot be used" in refusal(directory, device="toaster")
     assert "'meta' cannot compute" in refusal(directory, device="meta")
+
+
+def test_auto_takes_the_gpu_where_there_is_one(monkeypatch):
+    """The device auto follows what torch finds on the machine."""
+    for has_gpu, device_type in ((False, "cpu"), (True, "cuda")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda has_gpu=has_gpu: has_gpu)
+        assert choose_precision("auto", "auto").device.type == device_type
 
 
 def test_kv_memory(refusal, load_runner, directory, monkeypatch):

@@ -126,7 +126,9 @@ def test_choices_are_distributed_as_the_softmax(sampling, varied):
 
 def test_choices_of_neighbouring_tokens_and_positions_are_independent():
     """Noise is uncorrelated between positions, between tokens and between seeds."""
-    positions = torch.tensor([noise_keys(7, position) for position in range(512)], dtype=torch.int32)
+    positions = torch.tensor(
+        [noise_keys(7, position) for position in range(512)], dtype=torch.int32
+    )
     seeds = torch.tensor([noise_keys(seed, 7) for seed in range(512)], dtype=torch.int32)
     for keys in (positions, seeds):
         noise = gumbel(keys, torch.arange(512, dtype=torch.int32))

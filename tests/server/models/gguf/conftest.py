@@ -77,11 +77,17 @@ class GgufFile:
             quantization = type_of(name) if array.ndim == 2 else gguf.GGMLQuantizationType.F32
             data = gguf.quantize(array, quantization)
             self.writer.add_tensor(
-                names.get_name(name, try_suffixes=(".weight", ".bias")), data, raw_dtype=quantization
+                names.get_name(name, try_suffixes=(".weight", ".bias")),
+                data,
+                raw_dtype=quantization,
             )
             if array.ndim == 2:
-                rounded = gguf.dequantize(gguf.quantize(parameter.data.numpy(), quantization), quantization)
-                parameter.data.copy_(torch.from_numpy(rounded.astype(np.float16).astype(np.float32)))
+                rounded = gguf.dequantize(
+                    gguf.quantize(parameter.data.numpy(), quantization), quantization
+                )
+                parameter.data.copy_(
+                    torch.from_numpy(rounded.astype(np.float16).astype(np.float32))
+                )
 
     @staticmethod
     def _join_pairs(array, num_heads):

@@ -48,7 +48,10 @@ def test_text_comes_back(build, byte_level, pre):
 
 def test_words_that_are_tokens_are_taken_whole(build, byte_level):
     """Llama 3's vocabulary holds words that no merge makes."""
-    table = byte_level | {"tokens": [*byte_level["tokens"], "xyz"], "types": byte_level["types"] + [1]}
+    table = byte_level | {
+        "tokens": [*byte_level["tokens"], "xyz"],
+        "types": byte_level["types"] + [1],
+    }
     assert build(table | {"pre": "llama-bpe"}).encode("xyz").tokens == ["xyz"]
     assert build(table | {"pre": "gpt-2"}).encode("xyz").tokens == ["x", "y", "z"]
 
@@ -57,7 +60,12 @@ def test_control_tokens_are_special_and_own_tokens_are_not(build, byte_level):
     """Both are found whole in the text; only control tokens vanish from decoded text."""
     tokenizer = build(byte_level)
     ids = tokenizer.encode("a<|end|><own token>b").ids
-    assert [tokenizer.id_to_token(token_id) for token_id in ids] == ["a", "<|end|>", "<own token>", "b"]
+    assert [tokenizer.id_to_token(token_id) for token_id in ids] == [
+        "a",
+        "<|end|>",
+        "<own token>",
+        "b",
+    ]
     assert tokenizer.decode(ids) == "a<own token>b"
 
 
@@ -78,14 +86,30 @@ SENTENCEPIECE = {
         "</s>",
         *[f"<0x{byte:02X}>" for byte in range(256)],
         *"▁abcdehlorwHW,.1",
-        *("he", "ll", "llo", "hello", "▁hello", "lo", "▁w", "or", "▁wor", "ld", "▁world", "ab", "bc"),
+        *(
+            "he",
+            "ll",
+            "llo",
+            "hello",
+            "▁hello",
+            "lo",
+            "▁w",
+            "or",
+            "▁wor",
+            "ld",
+            "▁world",
+            "ab",
+            "bc",
+        ),
     ],
     "unk": 0,
     "bos": 1,
     "eos": 2,
 }
 SENTENCEPIECE["types"] = [2, 3, 3, *[6] * 256, *[1] * (len(SENTENCEPIECE["tokens"]) - 259)]
-SENTENCEPIECE["scores"] = [0.0] * 259 + [-float(i) for i in range(len(SENTENCEPIECE["tokens"]) - 259)]
+SENTENCEPIECE["scores"] = [0.0] * 259 + [
+    -float(i) for i in range(len(SENTENCEPIECE["tokens"]) - 259)
+]
 
 
 def test_sentencepiece_merges_by_score_and_falls_back_to_bytes(build):
@@ -119,7 +143,7 @@ def test_sentencepiece_equals_transformers(build):
 
 def test_unknown_kinds_are_refused(build, byte_level):
     """A tokenizer that would cut text wrongly is refused by its name."""
-    with pytest.raises(ModelLoadError, match="'deepseek-llm'.*not supported"):
+    with pytest.raises(ModelLoadError, match=r"'deepseek-llm'.*not supported"):
         build(byte_level | {"pre": "deepseek-llm"})
     with pytest.raises(ModelLoadError, match="'default'"):
         build({key: value for key, value in byte_level.items() if key != "pre"})

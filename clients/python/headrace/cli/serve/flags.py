@@ -115,7 +115,12 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
         ),
     ),
     "engine": (
-        _server("--device", "DEVICE", "where the model runs: cpu, cuda or cuda:N", "cpu"),
+        _server(
+            "--device",
+            "DEVICE",
+            "where the model runs: cpu, cuda or cuda:N; auto takes the GPU",
+            "auto",
+        ),
         _server(
             "--dtype",
             "TYPE",
