@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +29,7 @@ from headrace_server.text.model_files import ModelFileError
 from headrace_server.text.pipeline import TextPipeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable
 
     from headrace_server.config import Config, RpcConfig, ShutdownConfig
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 STOP_GRACE_SECONDS: Final = 0.25
 # A call that is told to end only has to leave the engine's stream, which never waits.
 END_SECONDS: Final = 1.0
+# A Watch of health ends by itself as soon as it has told the news.
+PROBE_SECONDS: Final = 0.1
 
 _INFERENCE: Final = inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"]
 _MODEL: Final = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
@@ -72,25 +74,15 @@ class Server:
         log_event(_log, logging.INFO, "draining", calls=self.calls.num_live)
         loop = asyncio.get_running_loop()
         lame_duck_end = loop.time() + config.lame_duck_seconds
-        try:
-            async with asyncio.timeout(config.timeout_seconds):
-                await self.calls.wait_until_idle()
-        except TimeoutError:
+        if not await _in_time(self.calls.wait_until_idle(), config.timeout_seconds):
             log_event(_log, logging.WARNING, "drain timed out", calls=self.calls.num_live)
-            await self._end_calls()
+            self.calls.end_all(_stopped())
+            await _in_time(self.calls.wait_until_idle(), END_SECONDS)
         await asyncio.sleep(lame_duck_end - loop.time())
-
-    async def _end_calls(self) -> None:
-        self.calls.end_all(
-            DrainingError(
-                "The server stopped before the answer was complete; send the request again.",
-                DRAINING_RETRY_SECONDS,
-            )
-        )
-        # What is not gone by then is cut off when the gRPC server stops.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_SECONDS):
-                await self.calls.wait_until_idle()
+        # Probes that are still open would hold up the stop for all of its grace.
+        if not await _in_time(self.calls.wait_until_empty(), PROBE_SECONDS):
+            self.calls.end_all(_stopped())
+            await _in_time(self.calls.wait_until_empty(), END_SECONDS)
 
 
 @asynccontextmanager
@@ -210,6 +202,22 @@ def _register(
             name=name,
             is_probe=True,
         )
+
+
+async def _in_time(waiting: Awaitable[None], timeout_seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            await waiting
+    except TimeoutError:
+        return False
+    return True
+
+
+def _stopped() -> DrainingError:
+    return DrainingError(
+        "The server stopped before the answer was complete; send the request again.",
+        DRAINING_RETRY_SECONDS,
+    )
 
 
 def _to_start_error(error: BaseException) -> BaseException:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
@@ -41,7 +40,7 @@ class Boundary:
     """Registers the handlers of services, each behind the same boundary.
 
     Args:
-        calls: the gate and the register of the calls that a drain waits for.
+        calls: the register of the calls in progress and the gate before them.
         stall_seconds: the longest time that one write may take.
     """
 
@@ -67,8 +66,8 @@ class Boundary:
                 that of a stream writes them to the call; that of a stream of
                 requests is given an iterator of them.
             name: the full name under which it is served, if not its own.
-            is_probe: the calls stay out of the way: a drain neither refuses them nor
-                waits for them, and the log tells of them at level DEBUG.
+            is_probe: the calls are probes, see `Calls`, and the log tells of them at
+                level DEBUG.
         """
         methods = {
             method.name: self._method_handler(method, handlers[method.name], is_probe)
@@ -116,7 +115,7 @@ class Boundary:
     ) -> Message | None:
         level = logging.DEBUG if is_probe else logging.INFO
         try:
-            async with nullcontext() if is_probe else self._calls.enter(call):
+            async with self._calls.enter(call, is_probe=is_probe):
                 response = await _work_in_time(call, work)
         except asyncio.CancelledError:
             if _client_left():

@@ -114,9 +114,10 @@ class Call:
         self.stage = Stage.STREAMING
 
     def end(self, error: RequestError) -> None:
-        """Interrupt the call wherever it waits; it ends with `error`."""
-        self._end_error = error
-        self._end.reschedule(asyncio.get_running_loop().time())
+        """Interrupt the call wherever it waits; it ends with `error`. Only the first one counts."""
+        if self._end_error is None:
+            self._end_error = error
+            self._end.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def endable(self) -> AsyncIterator[None]:
@@ -131,52 +132,61 @@ class Call:
 
 
 class Calls:
-    """The calls that a drain waits for, and the gate that it closes."""
+    """The calls in progress, and the gate that a drain closes.
+
+    Probes, such as health checks, pass the gate, and a drain does not wait for them.
+    """
 
     def __init__(self) -> None:
         self._live: set[Call] = set()
+        self._probes: set[Call] = set()
         self._draining = False
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._left = asyncio.Event()
 
     @property
     def num_live(self) -> int:
-        """The number of calls in progress."""
+        """The number of calls in progress without probes."""
         return len(self._live)
 
     @asynccontextmanager
-    async def enter(self, call: Call) -> AsyncIterator[None]:
+    async def enter(self, call: Call, *, is_probe: bool) -> AsyncIterator[None]:
         """Hold a call for the time of its body.
 
         Raises:
             DrainingError: the gate is closed.
             RequestError: the error of `end_all`.
         """
-        if self._draining:
+        if self._draining and not is_probe:
             raise DrainingError(
                 "The server is about to stop; send the request again.", DRAINING_RETRY_SECONDS
             )
-        self._live.add(call)
-        self._idle.clear()
+        calls = self._probes if is_probe else self._live
+        calls.add(call)
         try:
             async with call.endable():
                 yield
         finally:
-            self._live.discard(call)
-            if not self._live:
-                self._idle.set()
+            calls.discard(call)
+            left, self._left = self._left, asyncio.Event()
+            left.set()
 
     def close_gate(self) -> None:
         """Refuse new calls from now on; those in progress go on."""
         self._draining = True
 
     async def wait_until_idle(self) -> None:
-        """Wait until no call is in progress."""
-        await self._idle.wait()
+        """Wait until no call but probes is in progress."""
+        while self._live:
+            await self._left.wait()
+
+    async def wait_until_empty(self) -> None:
+        """Wait until no call is in progress, nor a probe."""
+        while self._live or self._probes:
+            await self._left.wait()
 
     def end_all(self, error: RequestError) -> None:
-        """Interrupt all calls in progress; each ends with `error`."""
-        for call in self._live:
+        """Interrupt all calls in progress, probes too; each ends with `error`."""
+        for call in (*self._live, *self._probes):
             call.end(error)
 
 
