@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
@@ -43,6 +44,11 @@ class Checkpoint:
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
+
+    def count_elements(self) -> int:
+        """Return how many numbers all tensors hold."""
+        shapes = (file.get_slice(name).get_shape() for name, file in self._files.items())
+        return sum(math.prod(shape) for shape in shapes)
 
     def read(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         """Return a tensor whose memory is the mapped file; do not write to it."""

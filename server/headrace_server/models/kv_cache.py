@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from headrace_server.engine.model_runner import ModelLoadError
-from headrace_server.models.memory import available_bytes
+from headrace_server.models.memory import available_bytes, gibibytes
 
 if TYPE_CHECKING:
     from headrace_server.engine.settings import EngineSettings
@@ -40,9 +40,9 @@ def allocate(
             dtype=precision.activations,
             device=precision.device,
         )
-    except (RuntimeError, torch.OutOfMemoryError) as error:
+    except RuntimeError as error:
         raise ModelLoadError(
-            f"{_gib(num_blocks * block_bytes)} for the KV memory cannot be had; "
+            f"{gibibytes(num_blocks * block_bytes)} for the KV memory cannot be had; "
             "choose a smaller KV memory."
         ) from error
 
@@ -57,8 +57,8 @@ def _num_blocks(
         budget = settings.kv_cache_bytes
         if budget > available:
             raise ModelLoadError(
-                f"The KV memory of {_gib(budget)} is more than the {_gib(available)} that are "
-                "free; choose a smaller one."
+                f"The KV memory of {gibibytes(budget)} is more than the {gibibytes(available)} "
+                "that are free; choose a smaller one."
             )
         num_blocks = budget // block_bytes
     elif device.type == "cpu":
@@ -69,13 +69,10 @@ def _num_blocks(
         budget = int(available * _GPU_MEMORY_SHARE)
         num_blocks = min(budget // block_bytes, most_useful)
     if num_blocks < blocks_per_context:
+        needed = gibibytes(blocks_per_context * block_bytes)
         raise ModelLoadError(
-            f"The KV memory of {_gib(budget)} holds {num_blocks * settings.block_size} tokens, "
-            f"less than one sequence of the context length {context_length}; choose a shorter "
-            f"context length or at least {_gib(blocks_per_context * block_bytes)} of KV memory."
+            f"The KV memory of {gibibytes(budget)} holds {num_blocks * settings.block_size} "
+            f"tokens, less than one sequence of the context length {context_length}; choose a "
+            f"shorter context length or at least {needed} of KV memory."
         )
     return int(num_blocks)
-
-
-def _gib(num_bytes: int) -> str:
-    return f"{num_bytes / (1 << 30):.2f} GiB"

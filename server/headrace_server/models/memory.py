@@ -22,6 +22,11 @@ def available_bytes(device: torch.device) -> int:
     return min(_cpu_limits(), default=_physical_bytes())
 
 
+def gibibytes(num_bytes: int) -> str:
+    """Say a size to a person."""
+    return f"{num_bytes / (1 << 30):.2f} GiB"
+
+
 def _physical_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.models.checkpoint import Checkpoint
 from headrace_server.models.decoder import Decoder, Layer, Norm
 from headrace_server.models.linear import Linear, make_linear
+from headrace_server.models.memory import available_bytes, gibibytes
 from headrace_server.models.rotary import interleave, rotation_table
 
 if TYPE_CHECKING:
@@ -29,9 +31,12 @@ def load_decoder(
     """Read all weights and bring them into the form of `precision`.
 
     Raises:
-        ModelLoadError: weights are missing, broken, or of other shapes than config.json says.
+        ModelLoadError: weights are missing, broken, too large for this machine, or of other
+            shapes than config.json says.
     """
-    builder = _Builder(Checkpoint(directory), config, precision)
+    checkpoint = Checkpoint(directory)
+    _check_memory(checkpoint, precision)
+    builder = _Builder(checkpoint, config, precision)
     layers = []
     for index in range(config.num_layers):
         report_progress("loading weights", index / config.num_layers)
@@ -46,6 +51,18 @@ def load_decoder(
         head_dim=config.head_dim,
         activations=precision.activations,
     )
+
+
+def _check_memory(checkpoint: Checkpoint, precision: Precision) -> None:
+    """Refuse what could only end with the process killed."""
+    weight_bytes = 2 if precision.packed_fp16_weights else precision.activations.itemsize
+    needed = checkpoint.count_elements() * weight_bytes
+    available = available_bytes(precision.device)
+    if needed > available:
+        raise ModelLoadError(
+            f"The weights take {gibibytes(needed)} but only {gibibytes(available)} are free; "
+            "choose a smaller model or a larger machine."
+        )
 
 
 class _Builder:
@@ -88,8 +105,12 @@ class _Builder:
     def embedding(self) -> torch.Tensor:
         shape = (self._config.vocabulary_size, self._config.hidden_size)
         weight = self._checkpoint.read("model.embed_tokens.weight", shape)
+        # Rows are converted as they are looked up, or the matrix is shared with a tied head.
+        dtype = weight.dtype
+        if not self._precision.packed_fp16_weights:
+            dtype = self._precision.activations
         # A copy, so that serving does not depend on the file staying as it is.
-        return weight.to(self._precision.device, copy=True)
+        return weight.to(self._precision.device, dtype, copy=True)
 
     def head(self, embedding: torch.Tensor) -> Linear:
         if self._config.tied_head:
@@ -134,5 +155,4 @@ class _Builder:
         return make_linear(weight, bias, self._precision)
 
     def _place(self, weight: torch.Tensor) -> torch.Tensor:
-        # `clone` where nothing changes, so that the mapped file is let go.
         return weight.to(self._precision.device, self._precision.activations, copy=True)

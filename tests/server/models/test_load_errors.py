@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headrace_server.engine.model_runner import ModelLoadError
-from headrace_server.models import kv_cache
+from headrace_server.models import kv_cache, weights
 from headrace_server.models.precision import choose_precision
 
 
@@ -161,6 +161,12 @@ def test_kv_memory(refusal, load_runner, directory, monkeypatch):
     assert runner.description.context_length == 96
     monkeypatch.setattr(kv_cache, "available_bytes", lambda device: per_token * 100)
     assert "holds 48 tokens" in refusal(directory, dtype="float32")
+
+
+def test_weights_larger_than_memory(refusal, directory, monkeypatch):
+    """A model that cannot fit is refused before the machine runs out of memory."""
+    monkeypatch.setattr(weights, "available_bytes", lambda device: 10_000)
+    assert "The weights take 0.00 GiB but only 0.00 GiB are free" in refusal(directory)
 
 
 def test_kv_memory_is_no_larger_than_can_be_used(load_runner, directory):

@@ -60,9 +60,9 @@ def _write(
     write_tokenizer(metadata, config["max_position_embeddings"], directory)
     template = metadata.find("tokenizer.chat_template", str)
     if template is not None:
-        (directory / "chat_template.jinja").write_text(template)
+        (directory / "chat_template.jinja").write_text(template, encoding="utf-8")
     write_weights(reader.tensors, config, directory, report_progress)
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2))
+    path.write_text(json.dumps(content, indent=2), encoding="utf-8")
