@@ -96,18 +96,18 @@ def _write_manifest(directory: Path) -> None:
 
 
 def _publish(partial: Path, target: Path) -> None:
+    """Give a finished directory its name, unless another process was first."""
+    if _is_complete(target):
+        return
+    if target.exists():  # damaged: moved aside at once, for removing it takes time
+        aside = tempfile.mkdtemp(prefix=f"{target.name}{_PARTIAL}", dir=target.parent)
+        target.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
     try:
         partial.rename(target)
     except OSError:
-        if _is_complete(target):
-            return  # another process was first
-        if not target.exists():
+        if not _is_complete(target):
             raise
-        # What stands there is damaged. It is moved aside, and removed as abandoned later.
-        damaged = tempfile.mkdtemp(prefix=f"{target.name}{_PARTIAL}", dir=target.parent)
-        target.rename(damaged)
-        partial.rename(target)
-        shutil.rmtree(damaged, ignore_errors=True)
 
 
 def _remove_abandoned(root: Path) -> None:

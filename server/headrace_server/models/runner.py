@@ -99,23 +99,14 @@ class TorchRunner:
 
     def forward(self, batch: Sequence[BatchRow]) -> list[int | RowFault | None]:
         """Compute a step; see `ModelRunner.forward`."""
+        result: list[int | RowFault | None] = [None] * len(batch)
         with torch.inference_mode():
-            logits, sampled_rows = self.logits(batch)
-            result: list[int | RowFault | None] = [None] * len(batch)
-            if sampled_rows:
-                rows = [row for index in sampled_rows if (row := batch[index].sampling)]
-                for index, choice in zip(sampled_rows, choose_tokens(logits, rows), strict=True):
+            step = build_step_inputs(
+                batch, self._description.block_size, self._planner, self._precision.device
+            )
+            logits = self._decoder.logits(step, self._cache)
+            if step.samplings:
+                choices = choose_tokens(logits, step.samplings)
+                for index, choice in zip(step.sampled_rows, choices, strict=True):
                     result[index] = choice
-            return result
-
-    def logits(self, batch: Sequence[BatchRow]) -> tuple[torch.Tensor, Sequence[int]]:
-        """Compute a step without choosing.
-
-        Returns:
-            Logits float32 [sampled rows, vocabulary], and the indices of these rows in
-            `batch`, in that order.
-        """
-        step = build_step_inputs(
-            batch, self._description.block_size, self._planner, self._precision.device
-        )
-        return self._decoder.logits(step, self._cache), step.sampled_rows
+        return result

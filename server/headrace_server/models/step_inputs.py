@@ -10,7 +10,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headrace_server.engine.model_runner import BatchRow
+    from headrace_server.engine.model_runner import BatchRow, RowSampling
     from headrace_server.models.attention.plan import AttentionPlan, AttentionPlanner
 
 
@@ -26,6 +26,7 @@ class StepInputs:
         attention: how the tokens attend.
         sampled_tokens: [sampled rows], the last token of each row that is sampled.
         sampled_rows: indices into the batch, in the order of `sampled_tokens`.
+        samplings: how to choose, in the same order.
     """
 
     token_ids: torch.Tensor
@@ -35,6 +36,7 @@ class StepInputs:
     attention: AttentionPlan
     sampled_tokens: torch.Tensor
     sampled_rows: Sequence[int]
+    samplings: Sequence[RowSampling]
 
 
 def build_step_inputs(
@@ -48,6 +50,7 @@ def build_step_inputs(
     begun_blocks: list[int] = []
     sampled_tokens: list[int] = []
     sampled_rows: list[int] = []
+    samplings: list[RowSampling] = []
     for index in order:
         row = batch[index]
         end = row.start + len(row.token_ids)
@@ -62,6 +65,7 @@ def build_step_inputs(
         if row.sampling is not None:
             sampled_tokens.append(len(token_ids) - 1)
             sampled_rows.append(index)
+            samplings.append(row.sampling)
 
     def place(indices: list[int]) -> torch.Tensor:
         return torch.tensor(indices, dtype=torch.int64, device=device)
@@ -74,4 +78,5 @@ def build_step_inputs(
         attention=planner.plan([batch[index] for index in order]),
         sampled_tokens=place(sampled_tokens),
         sampled_rows=sampled_rows,
+        samplings=samplings,
     )

@@ -14,6 +14,7 @@ from headrace_server.models.memory import available_bytes, gibibytes
 from headrace_server.models.rotary import interleave, rotation_table
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from headrace_server.engine.model_runner import ReportProgress
@@ -72,29 +73,29 @@ class _Builder:
         self._checkpoint = checkpoint
         self._config = config
         self._precision = precision
-        self._query_width = config.num_heads * config.head_dim
-        self._kv_width = config.num_kv_heads * config.head_dim
 
     def layer(self, index: int) -> Layer:
         config = self._config
         prefix = f"model.layers.{index}"
+        query, key, value, output = (f"{prefix}.self_attn.{part}_proj" for part in "qkvo")
+        gate, up, down = (f"{prefix}.mlp.{part}_proj" for part in ("gate", "up", "down"))
+        query_width = config.num_heads * config.head_dim
+        kv_width = config.num_kv_heads * config.head_dim
         return Layer(
             input_norm=self.norm(f"{prefix}.input_layernorm", config.hidden_size),
-            qkv=self._qkv(f"{prefix}.self_attn"),
+            qkv=self._linear(
+                {query: query_width, key: kv_width, value: kv_width},
+                config.hidden_size,
+                rotated=(query, key),
+            ),
             query_norm=self._head_norm(f"{prefix}.self_attn.q_norm"),
             key_norm=self._head_norm(f"{prefix}.self_attn.k_norm"),
-            output=self._linear(
-                [f"{prefix}.self_attn.o_proj"], config.hidden_size, self._query_width
-            ),
+            output=self._linear({output: config.hidden_size}, query_width),
             mlp_norm=self.norm(f"{prefix}.post_attention_layernorm", config.hidden_size),
             gate_up=self._linear(
-                [f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"],
-                config.intermediate_size,
-                config.hidden_size,
+                {gate: config.intermediate_size, up: config.intermediate_size}, config.hidden_size
             ),
-            down=self._linear(
-                [f"{prefix}.mlp.down_proj"], config.hidden_size, config.intermediate_size
-            ),
+            down=self._linear({down: config.hidden_size}, config.intermediate_size),
             window=config.layer_windows[index],
         )
 
@@ -115,28 +116,7 @@ class _Builder:
     def head(self, embedding: torch.Tensor) -> Linear:
         if self._config.tied_head:
             return make_linear(embedding, None, self._precision)
-        return self._linear(["lm_head"], self._config.vocabulary_size, self._config.hidden_size)
-
-    def _qkv(self, prefix: str) -> Linear:
-        """Join the three projections, with queries and keys interleaved for the rotation."""
-        names = [f"{prefix}.{part}_proj" for part in ("q", "k", "v")]
-        widths = [self._query_width, self._kv_width, self._kv_width]
-        hidden_size = self._config.hidden_size
-        weights = [
-            self._checkpoint.read(f"{name}.weight", (width, hidden_size))
-            for name, width in zip(names, widths, strict=True)
-        ]
-        biases = None
-        if any(f"{name}.bias" in self._checkpoint for name in names):
-            biases = [
-                self._checkpoint.read(f"{name}.bias", (width,))
-                for name, width in zip(names, widths, strict=True)
-            ]
-        for parts in (weights, biases):
-            if parts is not None:
-                parts[:2] = [interleave(part, self._config.head_dim) for part in parts[:2]]
-        bias = None if biases is None else torch.cat(biases)
-        return make_linear(torch.cat(weights), bias, self._precision)
+        return self._linear({"lm_head": self._config.vocabulary_size}, self._config.hidden_size)
 
     def _head_norm(self, name: str) -> Norm | None:
         if not self._config.qk_norm:
@@ -145,14 +125,28 @@ class _Builder:
         interleaved = interleave(weight, self._config.head_dim)
         return Norm(self._place(interleaved), self._config.norm_epsilon)
 
-    def _linear(self, names: list[str], out_width: int, in_width: int) -> Linear:
-        """Join projections of equal shape into one product."""
-        read = self._checkpoint.read
-        weight = torch.cat([read(f"{name}.weight", (out_width, in_width)) for name in names])
-        bias = None
-        if any(f"{name}.bias" in self._checkpoint for name in names):
-            bias = torch.cat([read(f"{name}.bias", (out_width,)) for name in names])
-        return make_linear(weight, bias, self._precision)
+    def _linear(
+        self, parts: Mapping[str, int], in_width: int, rotated: Collection[str] = ()
+    ) -> Linear:
+        """Join projections of one input into one product.
+
+        Args:
+            parts: names and output widths, in order.
+            in_width: width of the input.
+            rotated: those of `parts` whose rows are interleaved for the rotation.
+        """
+
+        def join(kind: str, *rest: int) -> torch.Tensor:
+            tensors = []
+            for name, width in parts.items():
+                tensor = self._checkpoint.read(f"{name}.{kind}", (width, *rest))
+                is_rotated = name in rotated
+                tensors.append(interleave(tensor, self._config.head_dim) if is_rotated else tensor)
+            return torch.cat(tensors)
+
+        has_bias = any(f"{name}.bias" in self._checkpoint for name in parts)
+        weight = join("weight", in_width)
+        return make_linear(weight, join("bias") if has_bias else None, self._precision)
 
     def _place(self, weight: torch.Tensor) -> torch.Tensor:
         return weight.to(self._precision.device, self._precision.activations, copy=True)

@@ -9,6 +9,7 @@ import headrace_server.models  # noqa: F401  # first, for it settles how product
 from headrace_server.engine.model_runner import BatchRow, RowSampling
 from headrace_server.engine.settings import EngineSettings
 from headrace_server.models.runner import TorchRunner, load
+from headrace_server.models.step_inputs import build_step_inputs
 
 GREEDY = {"temperature": 0.0, "top_k": None, "top_p": 1.0, "min_p": 0.0}
 
@@ -53,9 +54,13 @@ class Sequences:
         """Compute a step: the logits of each row, in the order of `rows`."""
         import torch
 
+        runner = self.runner
         with torch.inference_mode():
-            logits, order = self.runner.logits(rows)
-        return logits[torch.tensor(order).argsort()]
+            step = build_step_inputs(
+                rows, self._block_size, runner._planner, runner._precision.device
+            )
+            logits = runner._decoder.logits(step, runner._cache)
+        return logits[torch.tensor(step.sampled_rows).argsort()]
 
     def step(self, rows: Sequence[BatchRow]) -> list[object]:
         """Compute a step and append what it chooses."""

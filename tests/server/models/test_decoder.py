@@ -1,5 +1,6 @@
 """The decoder against transformers, family by family."""
 
+import dataclasses
 import json
 
 import pytest
@@ -131,6 +132,25 @@ def test_other_formats_are_close(tiny_model, load_runner, make_sequences, dtype,
     sequences.logits([sequences.row(index, 20)])
     actual = sequences.logits([sequences.row(index)])[0]
     torch.testing.assert_close(actual, reference(model, prompt)[-1], atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", ["auto", "float32", "bfloat16"])
+def test_parts_of_prompts_choose_nothing(tiny_model, load_runner, make_sequences, dtype):
+    """Rows without sampling give None, beside others and in a step of their own."""
+    _, directory = tiny_model("LlamaForCausalLM")
+    runner = load_runner(directory, dtype=dtype, block_size=4)
+    sequences = make_sequences(runner)
+    first, second = sequences.add(tokens_of(20, 1)), sequences.add(tokens_of(5, 2))
+    part = dataclasses.replace(sequences.row(first, 8), sampling=None)
+    assert runner.forward([part]) == [None]
+    part = dataclasses.replace(sequences.row(first, 1), sampling=None)
+    other, nothing = runner.forward([sequences.row(second), part])
+    assert isinstance(other, int)
+    assert nothing is None
+    whole = make_sequences(runner)
+    assert runner.forward([sequences.row(first)]) == whole.step(
+        [whole.row(whole.add(tokens_of(20, 1)))]
+    )
 
 
 def test_sharded_weights_are_read(tiny_model, load_runner, make_sequences):

@@ -210,13 +210,16 @@ def _vocabulary(tokens: list[str]) -> dict[str, int]:
 
 def _add_whole_tokens(tokenizer: Tokenizer, tokens: list[str], types: Sequence[int]) -> None:
     """Make tokens that are never cut: control tokens, which are special, and the user's own."""
+    special, own = [], []
     for token, token_type in zip(tokens, types, strict=False):
         if not token:
             continue
         if token_type in (_TokenType.CONTROL, _TokenType.UNKNOWN):
-            tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True)])
+            special.append(AddedToken(token, normalized=False, special=True))
         elif token_type == _TokenType.USER_DEFINED:
-            tokenizer.add_tokens([AddedToken(token, normalized=False, special=False)])
+            own.append(AddedToken(token, normalized=False, special=False))
+    tokenizer.add_special_tokens(special)
+    tokenizer.add_tokens(own)
 
 
 def _special_tokens(metadata: GgufMetadata, tokens: list[str]) -> dict[str, str | None]:
