@@ -103,7 +103,7 @@ def read_config(directory: Path) -> DecoderConfig:
         raise ModelLoadError(
             f"{path} lacks {error.args[0]!r}; the download is incomplete."
         ) from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise ModelLoadError(f"{path} has a value of the wrong kind: {error}.") from error
     _check_shape(config, path)
     return config
@@ -173,6 +173,8 @@ def _refuse_variants(raw: Mapping[str, Any]) -> None:
 def _parse_rope(raw: Mapping[str, Any], context_length: int) -> RopeConfig:
     """Read `rope_parameters`, or `rope_scaling` and `rope_theta` of older files."""
     scaling = dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
+    if any(isinstance(value, dict) for value in scaling.values()):
+        raise ModelLoadError("Rotary embedding that differs between layers is not supported.")
     rope_type = scaling.get("rope_type", scaling.get("type", "default"))
     if rope_type not in _ROPE_PARAMETERS:
         raise ModelLoadError(

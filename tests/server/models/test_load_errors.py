@@ -77,6 +77,8 @@ def test_broken_config(refusal, directory):
     assert "lacks 'hidden_size'" in refusal(directory)
     path.write_text(json.dumps(whole | {"vocab_size": "many"}))
     assert "value of the wrong kind" in refusal(directory)
+    path.write_text(json.dumps(whole | {"quantization_config": "int4"}))
+    assert "value of the wrong kind" in refusal(directory)
     path.write_text(json.dumps(whole | {"num_attention_heads": 0}))
     assert "impossible shape" in refusal(directory)
     path.write_text(json.dumps(whole | {"num_key_value_heads": 3}))
@@ -95,6 +97,8 @@ def test_models_that_are_not_implemented(refusal, directory):
     assert "'longrope' is not supported" in refusal(directory)
     edit(directory, rope_parameters={"rope_type": "llama3", "factor": 2.0})
     assert "lacks 'low_freq_factor'" in refusal(directory)
+    edit(directory, rope_parameters={"full_attention": {"rope_theta": 1e6}})
+    assert "differs between layers" in refusal(directory)
     edit(directory, rope_parameters=None, quantization_config={"quant_method": "awq"})
     assert "quantized (awq)" in refusal(directory)
 
