@@ -44,7 +44,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the lines without their end."""
-        words = [f"{_time(record).astimezone():%H:%M:%S}", record.getMessage()]
+        words = [f"{_time(record).astimezone():%H:%M:%S}", _printable(record.getMessage())]
         if record.levelno >= logging.WARNING:
             words.insert(1, record.levelname.lower())
         words += [f"{key}={_quote(value)}" for key, value in _fields(record).items()]
@@ -77,3 +77,7 @@ def _fields(record: logging.LogRecord) -> dict[str, LogValue]:
 def _quote(value: LogValue) -> str:
     text = str(value)
     return text if text.isprintable() and " " not in text and text else json.dumps(text)
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else json.dumps(text)

@@ -44,6 +44,14 @@ def test_a_text_line_cannot_be_forged(record):
     assert line.endswith(' request path="/a\\"\\n{\\"event\\": \\"forged\\"}" status=404')
 
 
+def test_an_event_of_a_library_cannot_forge_a_line():
+    """What others write into the log is one line too."""
+    message = 'odd "\n{"event": "forged"}\x1b[31m'
+    record = logging.LogRecord("aiohttp", logging.WARNING, "", 1, message, (), None)
+    assert JsonFormatter().format(record).isprintable()
+    assert TextFormatter().format(record).isprintable()
+
+
 def test_the_form_follows_the_stream():
     """Text is for terminals; a file or a pipe gets JSON."""
     root = logging.getLogger()
