@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LOADING_FAULT = "The model could not be loaded because of a fault of the server; see its log."
 
-_logger = logging.getLogger("headrace_server.engine")
+_log = logging.getLogger("headrace_server.engine")
 
 
 def main() -> int:
@@ -45,7 +45,7 @@ def main() -> int:
         try:
             return _serve(FrontChannel(connection), arguments.epoch)
         except FrontGoneError:
-            log_event(_logger, logging.INFO, "front is gone")
+            log_event(_log, logging.INFO, "front is gone")
             return 0
 
 
@@ -77,8 +77,8 @@ def _serve(channel: FrontChannel, epoch: int) -> int:
     except ModelLoadError as error:
         channel.send(LoadFailed(epoch, str(error)))
         return 1
-    except Exception:
-        _logger.exception("loading failed")
+    except Exception:  # noqa: BLE001  # it is logged, and the front is told
+        _log.exception("loading failed")
         channel.send(LoadFailed(epoch, _LOADING_FAULT))
         return 1
     _run_loop(channel, settings, runner, epoch)
@@ -108,7 +108,7 @@ def _run_loop(
     context_length = min(model.context_length, model.num_blocks * model.block_size)
     if context_length < model.context_length:
         log_event(
-            _logger,
+            _log,
             logging.WARNING,
             "context shortened to the KV memory",
             context_length=context_length,

@@ -20,7 +20,7 @@ HEARTBEAT_SECONDS = 0.5
 # the process ends and is started again.
 MAX_CONSECUTIVE_FAILURES = 16
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class EngineLoop:
@@ -102,7 +102,7 @@ class EngineLoop:
             self._num_consecutive_failures += 1
             if self._num_consecutive_failures >= MAX_CONSECUTIVE_FAILURES:
                 raise
-            _logger.exception("step failed")
+            _log.exception("step failed")
             if len(rows) == 1:
                 return [RowFault.RAISED]
             return [result for row in rows for result in self._forward([row])]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headrace_server.engine.messages import EngineFinish
     from headrace_server.engine.model_runner import BatchRow, RowFault
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -241,4 +241,4 @@ class Scheduler:
 
 
 def _log_failure(sequence_id: int, why: str) -> None:
-    log_event(_logger, logging.ERROR, "sequence failed", sequence_id=sequence_id, why=why)
+    log_event(_log, logging.ERROR, "sequence failed", sequence_id=sequence_id, why=why)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headrace_server.engine.messages import SequenceOutput
     from headrace_server.engine.settings import EngineSettings
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _NO_STATS = Stats(
     num_steps=0,
@@ -187,7 +187,7 @@ class NativeBackend:
                 stream.put(output.token_ids, BackendFinish(output.finish))
             case "failed":
                 log_event(
-                    _logger,
+                    _log,
                     logging.ERROR,
                     "engine failed on request",
                     request_id=stream.request_id,

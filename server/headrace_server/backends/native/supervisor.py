@@ -30,7 +30,7 @@ _MIN_RETRY_SECONDS = 0.5
 _MAX_RETRY_SECONDS = 30.0
 _UNKNOWN_LOAD_SECONDS = 2.0
 
-_logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class EngineLoadError(Exception):
@@ -130,7 +130,7 @@ class EngineSupervisor:
                     self._load_failure
                     or f"The model could not be loaded because {why}; the log may say more."
                 )
-            log_event(_logger, logging.ERROR, "engine lost", epoch=self._epoch, why=why)
+            log_event(_log, logging.ERROR, "engine lost", epoch=self._epoch, why=why)
             self.status.show(BackendState.UNAVAILABLE, f"{why}; it is started again")
             await asyncio.sleep(self._restart_delay_seconds)
 
@@ -181,7 +181,7 @@ class EngineSupervisor:
                     case LoadFailed():
                         self._load_failure = message.message
         except FrameError:
-            _logger.exception("engine sent what is no message")
+            _log.exception("engine sent what is no message")
             self._why_lost = "the engine sent what is no message"
 
     def _on_ready(self, message: Ready) -> None:
@@ -193,7 +193,7 @@ class EngineSupervisor:
         self._listener.on_ready(message.stats)
         self.status.show(BackendState.READY, "ready")
         log_event(
-            _logger,
+            _log,
             logging.INFO,
             "engine ready",
             epoch=self._epoch,
