@@ -62,6 +62,9 @@ def main():
     print(f"load: {time.perf_counter() - begin:.2f} s")
     block_size = runner.description.block_size
     for num_rows in DECODE_ROWS:
+        if num_rows * (arguments.context // block_size + 1) > runner.description.num_blocks:
+            print(f"decode {num_rows:3} rows at {arguments.context}: more than the KV memory holds")
+            continue
         times = []
         for sampling in (GREEDY, NUCLEUS):
             batch = [

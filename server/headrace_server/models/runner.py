@@ -89,7 +89,10 @@ class TorchRunner:
         self._precision = precision
         self._description = description
         self._planner = AttentionPlanner(
-            description.block_size, {layer.window for layer in decoder.layers}, precision
+            block_size=description.block_size,
+            block_bytes=cache[0, 0].nbytes,
+            windows={layer.window for layer in decoder.layers},
+            precision=precision,
         )
 
     @property

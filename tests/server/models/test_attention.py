@@ -55,7 +55,7 @@ def test_attention_follows_the_definition(lengths, window, block_size):
     torch.manual_seed(0)
     num_blocks = 1600 // block_size + 20
     cache = torch.randn(num_blocks, block_size, 2, NUM_KV_HEADS, HEAD_DIM)
-    planner = AttentionPlanner(block_size, WINDOWS, PRECISION)
+    planner = AttentionPlanner(block_size, 4096, WINDOWS, PRECISION)
     batch = rows_of(lengths, block_size, num_blocks, seed=1)
     rows = [batch[index] for index in planner.order(batch)]
     queries = torch.randn(sum(len(row.token_ids) for row in rows), NUM_HEADS * HEAD_DIM)
@@ -72,7 +72,7 @@ def test_attention_follows_the_definition(lengths, window, block_size):
 
 def test_rows_of_similar_length_decode_together():
     """Little padding is cheaper than another group; much is not."""
-    planner = AttentionPlanner(16, {None}, PRECISION)
+    planner = AttentionPlanner(16, 4096, {None}, PRECISION)
 
     def group_sizes(*starts):
         rows = rows_of([(start, 1) for start in starts], 16, 20_000, seed=0)
@@ -83,11 +83,14 @@ def test_rows_of_similar_length_decode_together():
     assert group_sizes(100, 90, 120, 60) == [4]
     assert group_sizes(100, 8000, 90, 8100) == [2, 2]
     assert group_sizes(*range(0, 160, 10)) == [5, 5, 6]
+    # Of rows of 256 blocks of 4 KiB, four fill what is gathered at once.
+    assert group_sizes(*[4090] * 9) == [4, 4, 1]
+    assert group_sizes(100_000, 100_001) == [1, 1]
 
 
 def test_padding_is_bounded():
     """Of the blocks that are read, at most a third is padding, but for a few of small groups."""
-    planner = AttentionPlanner(16, {None}, PRECISION)
+    planner = AttentionPlanner(16, 4096, {None}, PRECISION)
     generator = random.Random(0)
     for _ in range(50):
         lengths = [(generator.randrange(4000), 1) for _ in range(generator.randint(1, 64))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # reading eight blocks that a mask then hides.
 _CHEAP_PADDING_BLOCKS = 8
 _PADDING_SHARE = 0.25
+# What a CPU gathers at once should still be in its cache when it is read.
+_CPU_GATHER_BYTES = 4 << 20
 
 # Prompts attend in tiles that end at multiples of this. The context of a tile depends on where it
 # stands and not on how a prompt was cut into steps, and so does every rounding.
@@ -75,16 +78,23 @@ class AttentionPlanner:
 
     Args:
         block_size: tokens in a KV block.
+        block_bytes: size of a KV block in one layer.
         windows: the windows of the model's layers.
         precision: where and in which format masks are made.
     """
 
     def __init__(
-        self, block_size: int, windows: Collection[int | None], precision: Precision
+        self,
+        block_size: int,
+        block_bytes: int,
+        windows: Collection[int | None],
+        precision: Precision,
     ) -> None:
         self._block_size = block_size
         self._windows = windows
         self._precision = precision
+        is_cpu = precision.device.type == "cpu"
+        self._max_group_blocks = _CPU_GATHER_BYTES / block_bytes if is_cpu else math.inf
 
     def order(self, batch: Sequence[BatchRow]) -> list[int]:
         """Return the order of rows in a step: decode rows by length, then parts of prompts."""
@@ -114,12 +124,14 @@ class AttentionPlanner:
         return -(-(row.start + len(row.token_ids)) // self._block_size)
 
     def _groups(self, rows: Sequence[BatchRow]) -> Iterator[tuple[int, int]]:
-        """Cut rows of rising length where the padding of a group would cost more than another."""
+        """Cut rows of rising length where a group would cost more than two."""
         first = used = 0
         for index, row in enumerate(rows):
             num_blocks = self._num_blocks(row)
             padding = (index - first) * num_blocks - used
-            if padding > max(_CHEAP_PADDING_BLOCKS, _PADDING_SHARE * (used + num_blocks)):
+            total = used + padding + num_blocks
+            is_padded = padding > max(_CHEAP_PADDING_BLOCKS, _PADDING_SHARE * (used + num_blocks))
+            if is_padded or (used and total > self._max_group_blocks):
                 yield first, index
                 first, used = index, 0
             used += num_blocks
