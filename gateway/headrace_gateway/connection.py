@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
@@ -77,6 +77,11 @@ class Connection(web.RequestHandler):
         except asyncio.CancelledError:
             log_exchange(request, CLIENT_CLOSED_REQUEST)
             raise
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log a fault of ours; a body that is not what its headers say is the client's."""
+        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **kw)
 
     def handle_error(
         self,

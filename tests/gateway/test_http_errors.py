@@ -101,6 +101,16 @@ async def test_a_body_that_is_not_packed_as_it_says(gateway, encoding, data, sta
     assert response.status == status
 
 
+async def test_a_body_that_is_not_packed_as_it_says_is_no_fault_in_the_log(gateway, caplog):
+    """The client is told; the log holds no traceback for what is not ours."""
+    reply = await gateway.exchange_bytes(
+        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Encoding: gzip\r\nContent-Length: 10\r\n\r\nnot packed"
+    )
+    assert reply.startswith(b"HTTP/1.1 400 ")
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
 @pytest.mark.parametrize("packed", [False, True])
 async def test_a_body_over_the_limit(start_gateway, packed):
     """The limit is on the unpacked body, so that a bomb does not go off."""
