@@ -1,7 +1,8 @@
 """The errors that a request can end with, free of any transport.
 
 `rpc.errors` maps each class to a gRPC status in one table. A message says what
-happened and what to do; it never holds prompt text or exception text.
+happened and what to do; it never holds prompt text (but see `TemplateRefusalError`)
+or exception text.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ class InvalidFieldError(RequestError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+class TemplateRefusalError(InvalidFieldError):
+    """The chat template refuses the messages.
+
+    Its words may quote them: unlike all other messages, this one is for the caller alone.
+    """
 
 
 class ContextLengthExceededError(InvalidFieldError):

@@ -199,7 +199,7 @@ def _log_call(level: int, call: Call, code: str, status: RpcStatus | None = None
         method=call.method,
         code=code,
         reason=status.reason if status else None,
-        message=status.message if status else None,
+        message=status.logged_message if status else None,
         stage=None if code == "OK" else call.stage.value,
         client_id=call.client_id,
         label=call.label,

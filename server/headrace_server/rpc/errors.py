@@ -33,6 +33,10 @@ _TABLE: Final[Mapping[type[errors.RequestError], _Row]] = {
         grpc.StatusCode.INVALID_ARGUMENT,
         reasons.ERROR_REASON_INVALID_FIELD,
     ),
+    errors.TemplateRefusalError: (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        reasons.ERROR_REASON_INVALID_FIELD,
+    ),
     errors.ContextLengthExceededError: (
         grpc.StatusCode.INVALID_ARGUMENT,
         reasons.ERROR_REASON_CONTEXT_LENGTH_EXCEEDED,
@@ -89,12 +93,14 @@ class RpcStatus:
         code: never OK.
         reason: an ErrorReason without its prefix, for the log; None outside the contract.
         message: clean text of at most `MAX_MESSAGE_BYTES`.
+        logged_message: the same; None where it may quote a prompt.
         trailers: the details and, where a retry helps, the time to wait.
     """
 
     code: grpc.StatusCode
     reason: str | None
     message: str
+    logged_message: str | None
     trailers: tuple[tuple[str, str | bytes], ...]
 
 
@@ -118,7 +124,8 @@ def to_status(error: errors.RequestError) -> RpcStatus:
         status.details.add().Pack(retry)
         trailers.append(("grpc-retry-pushback-ms", str(milliseconds)))
     trailers.append(("grpc-status-details-bin", status.SerializeToString()))
-    return RpcStatus(code, name, message, tuple(trailers))
+    logged_message = None if isinstance(error, errors.TemplateRefusalError) else message
+    return RpcStatus(code, name, message, logged_message, tuple(trailers))
 
 
 def internal_error(request_id: str) -> errors.RequestFailedError:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import jinja2
 import jinja2.ext
 import jinja2.nodes
+import jinja2.runtime
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from headrace_server.errors import InvalidFieldError
+from headrace_server.errors import InvalidFieldError, TemplateRefusalError
 from headrace_server.text.control_tokens import unused_characters
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ MAX_RENDER_SECONDS = 5.0
 
 MAX_REFUSAL_CHARACTERS = 200
 """Characters of a template's own words in an error message."""
+
+_DEADLINE = "headrace deadline"  # no name that a template can write
 
 Message = dict[str, str]
 
@@ -54,7 +57,7 @@ class ChatTemplate:
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
         try:
-            self._template = _environment().from_string(source)
+            self._template = _compile(source)
         except jinja2.TemplateSyntaxError as error:
             message = f"the chat template is not valid in line {error.lineno}; correct it"
             raise TemplateSyntaxError(message) from error
@@ -72,7 +75,7 @@ class ChatTemplate:
         except _RefusedByTemplateError as error:
             words = _one_line(str(error))
             message = f"The model's chat template refuses these messages: {words}"
-            raise InvalidFieldError("chat.messages", message) from error
+            raise TemplateRefusalError("chat.messages", message) from error
         except InvalidFieldError:
             raise
         except Exception as error:  # a template can fail in any way
@@ -117,13 +120,16 @@ class ChatTemplate:
             documents=None,
             add_generation_prompt=add_generation_prompt,
             **self._special_tokens,
+            **{_DEADLINE: deadline},
         ):
             parts.append(part)
             length += len(part)
-            if length > MAX_RENDERED_CHARACTERS or time.monotonic() > deadline:
-                message = "The model's chat template makes too much of these messages; send fewer."
-                raise InvalidFieldError("chat.messages", message)
-        return "".join(parts)
+            if length > MAX_RENDERED_CHARACTERS:
+                raise _too_much()
+            _check_time(deadline)
+        text = "".join(parts)
+        text.encode()  # a template can write half of a surrogate pair
+        return text
 
 
 class _RefusedByTemplateError(jinja2.TemplateError):
@@ -135,12 +141,56 @@ def _one_line(text: str) -> str:
     return words[:MAX_REFUSAL_CHARACTERS]
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
+def _compile(source: str) -> jinja2.Template:
+    """Compile a template in which every turn of a loop and every call of a macro looks at the time.
+
+    Without that, one that writes nothing would never be interrupted.
+    """
+    environment = _environment()
+    tree = environment.parse(source)
+    loops, macros = tree.find_all(jinja2.nodes.For), tree.find_all(jinja2.nodes.Macro)
+    bodies = [node.body for node in loops] + [node.body for node in macros]
+    for body in bodies:
+        look = jinja2.nodes.Call(
+            jinja2.nodes.EnvironmentAttribute("look_at_the_time"),
+            [jinja2.nodes.ContextReference()],
+            [],
+            None,
+            None,
+        )
+        body.insert(0, jinja2.nodes.ExprStmt(look, lineno=1))
+    tree.set_environment(environment)
+    return environment.from_string(tree)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox of chat templates."""
+
+    @staticmethod
+    def look_at_the_time(context: jinja2.runtime.Context) -> None:
+        """Stop a template that takes too long."""
+        # What a template sets is in another place than what it was given.
+        _check_time(context.parent[_DEADLINE])
+
+
+def _check_time(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise _too_much()
+
+
+def _too_much() -> InvalidFieldError:
+    message = "The model's chat template makes too much of these messages; send fewer."
+    return InvalidFieldError("chat.messages", message)
+
+
+def _environment() -> _Environment:
+    environment = _Environment(
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=[_Generation, jinja2.ext.loopcontrols],
+        optimized=False,  # what a template computes belongs to a render, and to its time
     )
+    del environment.globals["lipsum"]  # makes text without end, which no chat needs
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = _strftime_now

@@ -274,3 +274,16 @@ async def test_a_service_with_an_rpc_that_nobody_implements_is_not_served():
     service = pb.DESCRIPTOR.services_by_name["InferenceService"]
     with pytest.raises(KeyError):
         Boundary(Calls(), 1.0).register(RecordingServer(), service, {})
+
+
+async def test_the_words_of_a_chat_template_are_for_the_caller_alone(tmp_path, caplog):
+    """A template may quote the messages that it refuses: the log does not repeat it."""
+    caplog.set_level(logging.INFO)
+    template = tmp_path / "template.jinja"
+    template.write_text("{{ raise_exception('No ' ~ messages[0].content) }}")
+    chat = {"messages": [{"role": "ROLE_USER", "content": "secret"}]}
+    async with running_server("--chat-template", template) as under:
+        error = await failure(under.generate(chat=chat))
+    assert (error.code, error.field) == (INVALID, "chat.messages")
+    assert error.message.endswith("No secret")
+    assert "secret" not in "".join(JsonFormatter().format(record) for record in caplog.records)

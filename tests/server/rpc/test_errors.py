@@ -10,6 +10,7 @@ from headrace_server.rpc.errors import MAX_MESSAGE_BYTES, clean, to_status
 
 TABLE = [
     (errors.InvalidFieldError("a.b", "a.b is bad."), "INVALID_ARGUMENT", "INVALID_FIELD"),
+    (errors.TemplateRefusalError("chat.messages", "No."), "INVALID_ARGUMENT", "INVALID_FIELD"),
     (
         errors.ContextLengthExceededError("text", "Too long."),
         "INVALID_ARGUMENT",

@@ -124,6 +124,8 @@ def test_a_refusal_of_the_template_reaches_the_caller():
         "{% set ns = namespace() %}{% set ns.__class__ = 1 %}",
         "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
         "{% for i in range(10 ** 9) %}{% endfor %}",
+        "{{ '\\ud800' }}",
+        "{{ lipsum(n=99999) }}",
     ],
 )
 def test_a_failing_template_tells_no_internals(source):
@@ -143,11 +145,32 @@ def test_the_size_of_a_rendered_chat_is_bounded(monkeypatch):
         render(endless, [message("user", "x" * 100)])
 
 
-def test_the_time_of_rendering_is_bounded(monkeypatch):
-    """A template that goes on for too long is stopped."""
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 1 }}{{ 2 }}",
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "{% macro m(n) %}{% if n %}{{ m(n - 1) ~ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+    ],
+)
+def test_the_time_of_rendering_is_bounded(monkeypatch, source):
+    """A template that goes on for too long is stopped, whether it writes anything or not."""
     monkeypatch.setattr(chat_template, "MAX_RENDER_SECONDS", 0.0)
     with pytest.raises(InvalidFieldError, match="too much"):
-        render("{{ 1 }}{{ 2 }}", [message("user", "x")])
+        render(source, [message("user", "x")])
+
+
+def test_a_template_computes_nothing_before_there_is_a_chat():
+    """What a template would take long for, or fail on, does not hold up the start."""
+    ChatTemplate("{{ ('x' * 99999) | center(10 ** 18) }}", TOKENS)
+
+
+def test_a_template_cannot_put_off_its_end(monkeypatch):
+    """No name that a template sets counts as its time."""
+    monkeypatch.setattr(chat_template, "MAX_RENDER_SECONDS", 0.0)
+    source = "{% set deadline = 9e99 %}{% set look_at_the_time = 1 %}{% for i in [1] %}{% endfor %}"
+    with pytest.raises(InvalidFieldError, match="too much"):
+        render(source, [message("user", "x")])
 
 
 def test_the_time_of_day_is_known_to_templates():
