@@ -71,9 +71,12 @@ def add_to(commands: Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Read the prompt and print the answer."""
+    import asyncio
+
     options = {**read_options(given), **_prompt(given)}
-    with headrace.Client(given.target) as client:
-        generation = client.generate(**options) if given.json else _print_stream(client, options)
+    # Not the blocking client: an interrupt in the midst of its making a call leaves the channel
+    # of gRPC in a state in which closing it never ends. asyncio interrupts between steps only.
+    generation = asyncio.run(_answer(given.target, options, is_streamed=not given.json))
     if given.json:
         print(json.dumps(asdict(generation), ensure_ascii=False))
     if given.stats:
@@ -81,11 +84,22 @@ def run(given: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _print_stream(client: headrace.Client, options: Mapping[str, Any]) -> headrace.Generation:
+async def _answer(
+    target: str, options: Mapping[str, Any], *, is_streamed: bool
+) -> headrace.Generation:
+    async with headrace.AsyncClient(target) as client:
+        if is_streamed:
+            return await _print_stream(client, options)
+        return await client.generate(**options)
+
+
+async def _print_stream(
+    client: headrace.AsyncClient, options: Mapping[str, Any]
+) -> headrace.Generation:
     printer = AnswerPrinter()
     try:
-        with client.stream(**options) as stream:
-            for delta in stream:
+        async with client.stream(**options) as stream:
+            async for delta in stream:
                 printer.write(delta.text)
     finally:
         if printer.is_terminal:
