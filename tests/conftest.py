@@ -3,3 +3,9 @@ import os
 # As headrace-server does: gRPC reads it when it is imported, and would otherwise stop its
 # threads around each start of an engine.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
+# What this machine sets for Headrace must not reach the programs under test; where it keeps
+# converted models may.
+for _name in [name for name in os.environ if name.startswith("HEADRACE_")]:
+    if _name != "HEADRACE_CACHE_DIR":
+        del os.environ[_name]

@@ -5,9 +5,8 @@ import statistics
 import time
 
 import grpc
-import pytest
 
-from tests.server.running_server import collect, failure, first, running_server
+from tests.server.running_server import collect, failure, first, running_server, text_of
 
 LIMITS = (
     *("--max-num-seqs", 2),
@@ -54,8 +53,7 @@ async def test_the_queue_is_bounded_in_tokens_too():
         assert await under.generate(token_ids={"ids": [65] * 500}).initial_metadata()
 
 
-@pytest.mark.parametrize("wait_for_ready", [True, False])
-async def test_a_client_that_retries_by_itself_is_served_in_the_end(wait_for_ready):
+async def test_a_client_that_retries_by_itself_is_served_in_the_end():
     """A stock gRPC retry policy obeys the pushback and gets through."""
     policy = (
         '{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.05s",'
@@ -68,7 +66,3 @@ async def test_a_client_that_retries_by_itself_is_served_in_the_end(wait_for_rea
             *(collect(under.generate(stopping=stopping)) for _ in range(8))
         )
         assert [answer[-1].usage.output_token_count for answer in answers] == [20] * 8
-
-
-def text_of(responses):
-    return "".join(delta.text for response in responses for delta in response.deltas)

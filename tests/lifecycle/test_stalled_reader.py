@@ -7,7 +7,15 @@ import grpc
 import psutil
 
 from tests.lifecycle.phases import SMALL_WINDOW, blocked_in_write
-from tests.server.running_server import ENDLESS, collect, eventually, failure, first, running_server
+from tests.server.running_server import (
+    ENDLESS,
+    collect,
+    eventually,
+    failure,
+    first,
+    running_server,
+    text_of,
+)
 
 STALL = ("--stall-timeout", 0.5, "--simulated-step-seconds", 0.001)
 
@@ -75,7 +83,3 @@ async def test_a_stalled_client_that_never_reads_again_is_gone_with_its_connecti
         await under.all_returned()
         call.cancel()
         await eventually(lambda: len(asyncio.all_tasks()) <= tasks, asyncio.all_tasks)
-
-
-def text_of(responses):
-    return "".join(delta.text for response in responses for delta in response.deltas)

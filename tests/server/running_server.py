@@ -103,6 +103,11 @@ async def collect(call) -> list[pb.GenerateResponse]:
     return [response async for response in call]
 
 
+def text_of(responses) -> str:
+    """Join the text of responses."""
+    return "".join(delta.text for response in responses for delta in response.deltas)
+
+
 async def first(call) -> pb.GenerateResponse:
     """Read one response."""
     response = await call.read()

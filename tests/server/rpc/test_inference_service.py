@@ -9,16 +9,12 @@ from google.protobuf.duration_pb2 import Duration
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import prompt_pb2, stopping_pb2
-from tests.server.running_server import collect, failure, first, running_server
+from tests.server.running_server import collect, failure, first, running_server, text_of
 
 CHAT = {"messages": [{"role": prompt_pb2.ROLE_USER, "content": "Hi"}]}
 SHORT = {"max_output_tokens": 40, "ignore_end_of_text": True}
 GREEDY = {"temperature": 0}
 WITH_IDS = {"token_ids": True}
-
-
-def text_of(responses):
-    return "".join(delta.text for response in responses for delta in response.deltas)
 
 
 def ids_of(responses):
