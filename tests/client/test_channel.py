@@ -47,7 +47,14 @@ def test_attempts_have_bounds(max_attempts):
 
 @pytest.mark.parametrize(
     ("address", "uses_proxy"),
-    [("localhost:1920", 0), ("127.0.0.1:1920", 0), ("[::1]:1920", 0), ("models:1920", 1)],
+    [
+        ("localhost:1920", 0),
+        ("127.0.0.1:1920", 0),
+        ("[::1]:1920", 0),
+        ("unix:/run/headrace.sock", 0),
+        ("models:1920", 1),
+        ("unixes.example:1920", 1),
+    ],
 )
 def test_the_loopback_is_reached_without_a_proxy(address, uses_proxy):
     """A proxy of the environment is not asked for an address of this machine."""

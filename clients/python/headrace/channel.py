@@ -107,4 +107,4 @@ def _is_loopback(address: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost" or address.startswith("unix")
+        return host == "localhost" or address.startswith(("unix:", "unix-abstract:"))
