@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 
+# Once the service is up nobody reads the news, and each restart of an engine makes some more.
+_MAX_UNREAD_NEWS = 1000
+
 
 class ChildEndedError(Exception):
     """A program ended by itself.
@@ -44,8 +47,7 @@ class Child:
     def __init__(self, program: Program, process: asyncio.subprocess.Process) -> None:
         self._program = program
         self._process = process
-        # Unbounded, for a program tells about loading and then nothing.
-        self._news: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._news: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MAX_UNREAD_NEWS)
 
     @classmethod
     async def start(cls, program: Program, arguments: Sequence[str]) -> Self:
@@ -72,6 +74,8 @@ class Child:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             if line.startswith(b'{"event"'):
+                if self._news.full():
+                    self._news.get_nowait()
                 self._news.put_nowait(json.loads(line))
             else:  # a library of the program wrote to stdout
                 sys.stderr.write(line.decode(errors="replace"))
