@@ -220,7 +220,9 @@ class Usage(_message.Message):
     PROMPT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     OUTPUT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     prompt_token_count: _builtins.int
-    """The number of tokens of the prompt."""
+    """The number of tokens of the prompt; 0 when max_duration passed before they were
+    counted.
+    """
     output_token_count: _builtins.int
     """The number of tokens generated, over all candidates, the end-of-text token
     included.
@@ -250,7 +252,9 @@ class Timing(_message.Message):
     TOTAL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def queue(self) -> _duration_pb2.Duration:
-        """The time from arrival to the first step of the engine."""
+        """The time from arrival to the first step of the engine, or to the end of the
+        answer when there was none.
+        """
 
     @_builtins.property
     def first_token(self) -> _duration_pb2.Duration:
@@ -370,7 +374,9 @@ class DetokenizeRequest(_message.Message):
     """The switch that shows control tokens as text. Default: false."""
     @_builtins.property
     def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The token ids in order, at most 262144."""
+        """The token ids in order, at most 262144, each from 0 to the model's vocabulary
+        size - 1.
+        """
 
     def __init__(
         self,

@@ -43,6 +43,12 @@ class InferenceServiceStub:
     `grpc-retry-pushback-ms` say when. After them a caller SHOULD NOT retry by
     itself, since text may have been shown.
     - Cancelling the call, or its deadline, stops the work at once.
+    - A request is at most 4 MiB, and its metadata at most 8 KiB. What is larger does
+    not reach the service: it fails with RESOURCE_EXHAUSTED, without ErrorInfo. A
+    response is at most 1 MiB.
+    - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
+    The response headers, the trailers of an error and the server's log repeat it;
+    without one they hold an id of the server's own.
     """
 
     def __init__(self, channel):
@@ -86,6 +92,12 @@ class InferenceServiceServicer:
     `grpc-retry-pushback-ms` say when. After them a caller SHOULD NOT retry by
     itself, since text may have been shown.
     - Cancelling the call, or its deadline, stops the work at once.
+    - A request is at most 4 MiB, and its metadata at most 8 KiB. What is larger does
+    not reach the service: it fails with RESOURCE_EXHAUSTED, without ErrorInfo. A
+    response is at most 1 MiB.
+    - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
+    The response headers, the trailers of an error and the server's log repeat it;
+    without one they hold an id of the server's own.
     """
 
     def Generate(self, request, context):
@@ -154,6 +166,12 @@ class InferenceService:
     `grpc-retry-pushback-ms` say when. After them a caller SHOULD NOT retry by
     itself, since text may have been shown.
     - Cancelling the call, or its deadline, stops the work at once.
+    - A request is at most 4 MiB, and its metadata at most 8 KiB. What is larger does
+    not reach the service: it fails with RESOURCE_EXHAUSTED, without ErrorInfo. A
+    response is at most 1 MiB.
+    - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
+    The response headers, the trailers of an error and the server's log repeat it;
+    without one they hold an id of the server's own.
     """
 
     @staticmethod

@@ -98,7 +98,9 @@ class Stopping(_message.Message):
 
     @_builtins.property
     def stop_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The token ids that end the answer, beside the model's own: at most 64."""
+        """The token ids that end the answer, beside the model's own: at most 64, each from
+        0 to the model's vocabulary size - 1.
+        """
 
     def __init__(
         self,
