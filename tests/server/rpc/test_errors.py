@@ -61,6 +61,17 @@ def test_every_reason_of_the_contract_has_a_row():
     assert {reason for *_, reason in TABLE} == names - {"UNSPECIFIED"}
 
 
+def test_every_error_has_a_row():
+    """An error of the server that the table lacks would leave without a status of ours."""
+    bases = {errors.RequestError, errors.RetryableError}
+    found = {
+        error
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, errors.RequestError)
+    }
+    assert {type(error) for error, *_ in TABLE} == found - bases
+
+
 def test_every_error_of_the_server_has_a_row():
     """No class of errors.py lacks a status."""
     concrete = {
