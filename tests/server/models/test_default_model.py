@@ -30,9 +30,29 @@ def tokenizer(directory):
 
 @pytest.fixture(scope="module")
 def reference(directory):
+    """What transformers generates greedily after a prompt."""
     from transformers import AutoModelForCausalLM
 
-    return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
+
+    def generate(prompt, num_tokens, **options):
+        # One thread: threads that spin for each other take minutes where cores are shared.
+        num_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            ids = model.generate(
+                torch.tensor([prompt]),
+                max_new_tokens=num_tokens,
+                do_sample=False,
+                temperature=None,
+                top_p=None,
+                **options,
+            )
+        finally:
+            torch.set_num_threads(num_threads)
+        return ids[0, len(prompt) :].tolist()
+
+    return generate
 
 
 def chat(tokenizer, text):
@@ -66,9 +86,7 @@ def test_generation_defaults(directory):
 def test_greedy_answer_equals_transformers(default_runner, make_sequences, tokenizer, reference):
     """The answer to a question is Paris, token for token as transformers' generate says."""
     prompt = chat(tokenizer, QUESTION)
-    expected = reference.generate(
-        torch.tensor([prompt]), max_new_tokens=24, do_sample=False, temperature=None, top_p=None
-    )[0, len(prompt) :].tolist()
+    expected = reference(prompt, 24)
     sequences = make_sequences(default_runner)
     index = sequences.add(prompt)
     (actual,) = generate(sequences, [index], len(expected))
@@ -81,17 +99,10 @@ def test_longer_greedy_text_equals_transformers(
 ):
     """Over a longer text too, with another prompt beside it."""
     prompt = chat(tokenizer, "Explain how rivers shape valleys.")
-    expected = reference.generate(
-        torch.tensor([prompt]),
-        max_new_tokens=40,
-        min_new_tokens=40,
-        do_sample=False,
-        temperature=None,
-        top_p=None,
-    )[0, len(prompt) :].tolist()
+    expected = reference(prompt, 24, min_new_tokens=24)
     sequences = make_sequences(default_runner)
     indices = [sequences.add(prompt), sequences.add(chat(tokenizer, QUESTION))]
-    assert generate(sequences, indices, 40)[0] == expected
+    assert generate(sequences, indices, 24)[0] == expected
 
 
 def test_tokenizer_equals_transformers_but_for_digits(tokenizer):
@@ -126,8 +137,7 @@ def test_a_row_is_the_same_to_the_bit_in_any_batch(default_runner, make_sequence
     """Logits alone, and among sequences of all lengths with other blocks, are equal."""
     generator = random.Random(0)
     prompts = [
-        [generator.randrange(17, 49152) for _ in range(generator.randint(2, 200))]
-        for _ in range(8)
+        [generator.randrange(17, 49152) for _ in range(generator.randint(2, 200))] for _ in range(8)
     ]
     together = make_sequences(default_runner, seed=1)
     indices = [together.add(prompt) for prompt in prompts]
