@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,13 +89,17 @@ def taken_port():
         yield listener.getsockname()[1]
 
 
-def get_json(url, body=None):
+def open_url(url, body=None):
     request = urllib.request.Request(
         url,
         data=None if body is None else json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=BOUND_SECONDS) as response:
+    return urllib.request.urlopen(request, timeout=BOUND_SECONDS)
+
+
+def get_json(url, body=None):
+    with open_url(url, body) as response:
         return json.load(response)
 
 
@@ -144,26 +147,22 @@ def test_the_examples_work(serve, environment):
 def test_sigterm_lets_answers_finish(serve):
     """SIGTERM ends with 0 when the answers that run on both ports are complete."""
     service = serve("--simulated-step-seconds", "0.02")
-    finish_reasons = []
-
-    def ask_over_http():
-        body = {"prompt": "Hi", "max_tokens": 50}
-        answer = get_json(f"{service.http}/completions", body)
-        finish_reasons.append(answer["choices"][0]["finish_reason"])
-
-    thread = threading.Thread(target=ask_over_http)
-    with headrace.Client(service.grpc) as client:
+    body = {"prompt": "Hi", "max_tokens": 50, "ignore_eos": True, "stream": True}
+    with (
+        headrace.Client(service.grpc) as client,
+        open_url(f"{service.http}/completions", body) as answer,
+    ):
         stream = client.stream("Hi", max_output_tokens=50, ignore_end_of_text=True)
         pieces = iter(stream)
         next(pieces)
-        thread.start()
-        next(pieces)
+        assert answer.readline().startswith(b'data: {"')
         service.process.terminate()
         for _ in pieces:
             pass
-    thread.join(BOUND_SECONDS)
+        rest = answer.read()
+    assert b'"finish_reason":"length"' in rest
+    assert rest.endswith(b"data: [DONE]\n\n")
     assert stream.generation.finish_reason == "max_output_tokens"
-    assert finish_reasons == ["length"]
     assert service.end()[0] == 0
 
 
