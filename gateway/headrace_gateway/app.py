@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,6 +23,7 @@ from headrace_gateway.routes.chat_completions import ChatCompletions
 from headrace_gateway.routes.completions import Completions
 from headrace_gateway.routes.health import Health
 from headrace_gateway.routes.models import Models
+from headrace_gateway.telemetry import log_event
 from headrace_gateway.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ LAST_WORDS_SECONDS = 2.0
 
 _PREFIXES = ("/v1", "")
 _BACKLOG = 1024
+
+_log = logging.getLogger(__name__)
 
 
 class StartError(Exception):
@@ -108,10 +113,11 @@ async def serve(config: GatewayConfig) -> None:
     stop = asyncio.Event()
     _handle_signals(stop)
     async with running(config) as gateway:
-        line = Listening(gateway.address, f"http://{gateway.address}")
-        print(msgspec.json.encode(line).decode(), flush=True)  # noqa: T201 - it is for programs
+        _announce(gateway.address, config.host)
         await stop.wait()
+        log_event(_log, logging.INFO, "draining", requests=gateway.in_flight.num_live)
         await gateway.in_flight.drain(config.shutdown_timeout_seconds)
+    log_event(_log, logging.INFO, "stopped")
 
 
 async def _listen(config: GatewayConfig, runner: web.AppRunner) -> asyncio.Server:
@@ -129,6 +135,28 @@ async def _listen(config: GatewayConfig, runner: web.AppRunner) -> asyncio.Serve
             f"Cannot listen on {config.host} port {config.port}: {reason}. "
             "Choose another with --host or --port."
         ) from error
+
+
+def _announce(address: str, host: str) -> None:
+    """Tell people and programs where the gateway listens."""
+    log_event(_log, logging.INFO, "listening", address=address)
+    line = Listening(address, f"http://{address}")
+    print(msgspec.json.encode(line).decode(), flush=True)  # noqa: T201 - it is for programs
+    if not _is_loopback(host):
+        log_event(
+            _log,
+            logging.WARNING,
+            "open to the network: whoever reaches the port may use it, without key or encryption",
+            address=address,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    """Tell whether only programs of this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _address(server: asyncio.Server) -> str:

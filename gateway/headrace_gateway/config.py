@@ -192,8 +192,15 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 _DAY_SECONDS = 86_400.0
 
 _SETTINGS = (
-    _Setting("host", "--host", "HOST", _host, "the interface to listen on; 0.0.0.0 is all"),
-    _Setting("port", "--port", "PORT", _integer(0, 65535), "the port; 0 takes a free one"),
+    _Setting(
+        "host",
+        "--host",
+        "ADDRESS",
+        _host,
+        "the address to listen on; 0.0.0.0 opens the gateway to the network, where anyone may use "
+        "it: there are no keys and no encryption yet",
+    ),
+    _Setting("port", "--port", "N", _integer(0, 65535), "the port of HTTP; 0 chooses a free one"),
     _Setting("upstream", "--upstream", "HOST:PORT", _address, "the Headrace server's gRPC address"),
     _Setting(
         "max_body_bytes",

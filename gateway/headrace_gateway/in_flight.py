@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from headrace_gateway import errors
+from headrace_gateway.telemetry import log_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+_log = logging.getLogger(__name__)
 
 
 class InFlight:
@@ -20,6 +24,11 @@ class InFlight:
         self._idle = asyncio.Event()
         self._idle.set()
         self.is_draining = False
+
+    @property
+    def num_live(self) -> int:
+        """The number of generations under way."""
+        return len(self._scopes)
 
     @asynccontextmanager
     async def enter(self) -> AsyncIterator[None]:
@@ -54,6 +63,7 @@ class InFlight:
             async with asyncio.timeout(timeout_seconds):
                 await self._idle.wait()
         except TimeoutError:
+            log_event(_log, logging.WARNING, "drain timed out", requests=self.num_live)
             now = asyncio.get_running_loop().time()
             for scope in self._scopes:
                 scope.reschedule(now)

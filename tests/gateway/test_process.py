@@ -27,6 +27,21 @@ def test_the_port_is_open_before_there_is_a_server(tmp_path):
             assert json.load(response) == {"status": "ok"}
 
 
+@pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_the_log_tells_of_start_and_end(tmp_path, host, is_open):
+    """It says where the gateway listens, warns of an open port, and tells of the drain."""
+    with running(tmp_path, "headrace_gateway", "--host", host) as gateway:
+        address = gateway.wait_for_event("listening")["address"]
+        gateway.popen.terminate()
+        assert gateway.popen.wait(BOUND_SECONDS) == 0
+    lines = gateway.log_lines()
+    warnings = [line["event"][:19] for line in lines if line["level"] == "warning"]
+    assert warnings == (["open to the network"] if is_open else [])
+    told = [line["event"] for line in lines if line["level"] == "info"]
+    assert told == ["listening", "draining", "stopped"]
+    assert {line["address"] for line in lines if "address" in line} == {address}
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
