@@ -77,7 +77,10 @@ class _Setting:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
-        raise ConfigError(f"{message[:1].upper()}{message[1:]}; see {self.prog} --help.")
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            message = f"there is no flag {unknown}; see --help"
+        raise ConfigError(message.removeprefix("argument "))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,14 +116,14 @@ def _read(setting: _Setting, source: str, text: str) -> object:
     try:
         return setting.read(text)
     except ValueError as error:
-        raise ConfigError(f"{source} must be {error}, not {text!r}.") from None
+        raise ConfigError(f"{source}: {text!r} must be {error}") from None
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     known = {_twins(setting)[0] for setting in _SETTINGS}
     for name in environment:
         if name.startswith(OWN_PREFIX) and name not in known:
-            raise ConfigError(f"{name} is no setting; the settings are {', '.join(sorted(known))}.")
+            raise ConfigError(f"{name} is no setting; the settings are {', '.join(sorted(known))}")
 
 
 def _twins(setting: _Setting) -> tuple[str, str]:
@@ -183,7 +186,7 @@ def _origins(text: str) -> tuple[str, ...]:
 def _one_of(*choices: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in choices:
-            raise ValueError(f"one of {', '.join(choices)}")
+            raise ValueError(f"{', '.join(choices[:-1])} or {choices[-1]}")
         return text
 
     return read

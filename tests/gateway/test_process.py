@@ -47,11 +47,11 @@ def test_the_log_tells_of_start_and_end(tmp_path, host, is_open):
     [
         (
             ["--port", "x"],
-            "headrace-gateway: --port must be an integer from 0 to 65535, not 'x'.\n",
+            "headrace-gateway: --port: 'x' must be an integer from 0 to 65535\n",
         ),
         (
             ["--prot", "1"],
-            "headrace-gateway: Unrecognized arguments: --prot 1; see headrace-gateway --help.\n",
+            "headrace-gateway: there is no flag --prot 1; see --help\n",
         ),
     ],
 )
