@@ -91,7 +91,7 @@ def log_exchange(request: web.BaseRequest, status: int) -> None:
         path=request.path[:_MAX_LOGGED_PATH_CHARACTERS],
         status=status,
         error=exchange.error_code,
-        duration_ms=exchange.elapsed_milliseconds(),
+        total_ms=exchange.elapsed_milliseconds(),
         prompt_tokens=counts.prompt if counts else None,
         output_tokens=counts.output if counts else None,
         peer=request.remote,
