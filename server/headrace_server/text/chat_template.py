@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
     from jinja2.parser import Parser
 
+# Characters of a rendered chat: several times the largest request, and small enough for many at
+# once.
 MAX_RENDERED_CHARACTERS = 16 * 1024 * 1024
-"""Characters of a rendered chat: several times the largest request, and small enough
-for many at once."""
 
+# Seconds a template may take: some thousand times what a usual chat takes.
 MAX_RENDER_SECONDS = 5.0
-"""Seconds a template may take: some thousand times what a usual chat takes."""
 
+# Characters of a template's own words in an error message.
 MAX_REFUSAL_CHARACTERS = 200
-"""Characters of a template's own words in an error message."""
 
 _DEADLINE = "headrace deadline"  # no name that a template can write
 

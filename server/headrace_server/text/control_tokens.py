@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
+# Private characters to try as marks; a chat that holds all of them is no text.
 NUM_CANDIDATES = 4096
-"""Private characters to try as marks; a chat that holds all of them is no text."""
 
 
 def unused_characters(texts: Sequence[str], number: int) -> list[str]:

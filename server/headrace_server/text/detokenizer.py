@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 SPACE_MARK = "▁"
 
+# Tokens before a piece that can change its text, for decoders without a byte table.
 CONTEXT_TOKENS = 6
-"""Tokens before a piece that can change its text, for decoders without a byte table."""
 
+# Tokens whose text a decoder without a byte table may hold back: a character has 4 bytes, each a
+# token at most, with room for joiners; above it the text is garbage.
 MAX_HELD_TOKENS = 16
-"""Tokens whose text a decoder without a byte table may hold back: a character has 4
-bytes, each a token at most, with room for joiners; above it the text is garbage."""
 
 
 class Detokenizer(Protocol):

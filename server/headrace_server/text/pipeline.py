@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from headrace_server.backends.interface import Backend, BackendModel
     from headrace_server.text.generation import GenerationRequest, Prompt, TokenizedPrompt
 
+# Seconds after which a caller is told to ask again whether the engine is ready.
 RETRY_AFTER_SECONDS = 1.0
-"""Seconds after which a caller is told to ask again whether the engine is ready."""
 
 
 class TextPipeline:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from headrace_server.text.generation import ChatMessage, Prompt
     from headrace_server.text.model import TextModel
 
+# A text with more characters than this for each token of the context is tokenized in part first:
+# text rarely has more than 5, so most of what cannot fit is refused cheaply.
 PREVIEW_CHARACTERS_PER_TOKEN = 16
-"""A text with more characters than this for each token of the context is tokenized in
-part first: text rarely has more than 5, so most of what cannot fit is refused cheaply."""
 
+# Tokens by which cutting a text may raise its count: more than a word has.
 PREVIEW_MARGIN_TOKENS = 256
-"""Tokens by which cutting a text may raise its count: more than a word has."""
 
 
 def prompt_field(prompt: Prompt) -> str:

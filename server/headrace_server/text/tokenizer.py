@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from headrace_server.text.control_tokens import MarkedText
 
+# The named tokens of tokenizer_config.json, which chat templates use by these names.
 SPECIAL_TOKEN_NAMES = (
     "bos_token",
     "eos_token",
@@ -28,7 +29,6 @@ SPECIAL_TOKEN_NAMES = (
     "cls_token",
     "mask_token",
 )
-"""The named tokens of tokenizer_config.json, which chat templates use by these names."""
 
 
 class Tokenizer:

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+# Texts with more characters take tens of milliseconds; they have threads of their own, so that
+# chats do not wait behind books.
 LONG_CHARACTERS = 32 * 1024
-"""Texts with more characters take tens of milliseconds; they have threads of their own,
-so that chats do not wait behind books."""
 
+# Characters of all texts that wait for a thread: about ten seconds of work for one.
 MAX_WAITING_CHARACTERS = 16 * 1024 * 1024
-"""Characters of all texts that wait for a thread: about ten seconds of work for one."""
 
+# Seconds after which a caller is told to try again: a good part of that work is done.
 RETRY_AFTER_SECONDS = 2.0
-"""Seconds after which a caller is told to try again: a good part of that work is done."""
 
 
 class TextWorkers:
