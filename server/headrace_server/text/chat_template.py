@@ -61,6 +61,9 @@ class ChatTemplate:
         except jinja2.TemplateSyntaxError as error:
             message = f"the chat template is not valid in line {error.lineno}; correct it"
             raise TemplateSyntaxError(message) from error
+        except Exception as error:  # Jinja leaves much to Python, which has limits of its own
+            message = "the chat template cannot be compiled; make it simpler"
+            raise TemplateSyntaxError(message) from error
         self._special_tokens = dict(special_tokens)
 
     def render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:

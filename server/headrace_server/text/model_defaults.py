@@ -46,7 +46,7 @@ def read_end_of_text_token_ids(directory: Path) -> tuple[int, ...]:
         if value is None:
             continue
         token_ids = value if isinstance(value, list) else [value]
-        if not all(isinstance(token_id, int) for token_id in token_ids):
+        if any(isinstance(i, bool) or not isinstance(i, int) for i in token_ids):
             raise ModelFileError(path, "eos_token_id must be a token id or a list of them")
         return tuple(token_ids)
     return ()
@@ -58,6 +58,7 @@ def _number(
     value = config.get(name)
     if value is None:
         return default
-    if not isinstance(value, int | float) or math.isnan(value) or not low <= value <= high:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or math.isnan(value) or not low <= value <= high:
         raise ModelFileError(path, f"{name} must be a number from {low} to {high}; correct it")
     return value

@@ -185,6 +185,24 @@ def test_a_broken_template_names_its_line():
         ChatTemplate("{{ messages }}\n{% for %}", TOKENS)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% break %}",
+        "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}",
+        "{{ " + "9" * 6000 + " }}",
+        "{{ " + "1 + " * 5000 + "1 }}",
+        "{% for i in [1] %}" * 40 + "{% endfor %}" * 40,
+        "{% if 1 %}" * 3000 + "{% endif %}" * 3000,
+    ],
+    ids=lambda source: source[:20],
+)
+def test_what_python_cannot_compile_is_refused_too(source):
+    """A template that passes Jinja's parser, or is too much for it, is refused in one sentence."""
+    with pytest.raises(TemplateSyntaxError, match="^the chat template cannot be compiled"):
+        ChatTemplate(source, TOKENS)
+
+
 def test_a_changed_last_message_cannot_be_continued():
     """When the template does not show the last message as it is, continuing it is refused."""
     with pytest.raises(InvalidFieldError, match="cannot be continued"):

@@ -43,7 +43,10 @@ def test_sampling_defaults_to_the_generation_config(tmp_path, generation_config,
         {"top_p": "high"},
         {"top_k": [1]},
         {"min_p": float("nan")},
+        {"temperature": True},
         {"eos_token_id": "x"},
+        {"eos_token_id": True},
+        {"eos_token_id": [3, False]},
     ],
 )
 def test_a_broken_default_stops_the_start(tmp_path, generation_config):
