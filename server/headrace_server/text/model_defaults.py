@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from headrace_server.text.generation import Sampling
@@ -58,7 +57,7 @@ def _number(
     value = config.get(name)
     if value is None:
         return default
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or math.isnan(value) or not low <= value <= high:
+    is_switch = isinstance(value, bool)  # true is an int in Python
+    if is_switch or not isinstance(value, int | float) or not low <= value <= high:
         raise ModelFileError(path, f"{name} must be a number from {low} to {high}; correct it")
     return value

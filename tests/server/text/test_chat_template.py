@@ -199,7 +199,7 @@ def test_a_broken_template_names_its_line():
 )
 def test_what_python_cannot_compile_is_refused_too(source):
     """A template that passes Jinja's parser, or is too much for it, is refused in one sentence."""
-    with pytest.raises(TemplateSyntaxError, match="^the chat template cannot be compiled"):
+    with pytest.raises(TemplateSyntaxError, match="cannot be compiled"):
         ChatTemplate(source, TOKENS)
 
 
