@@ -165,11 +165,16 @@ def _address(server: asyncio.Server) -> str:
 
 
 def _handle_signals(stop: asyncio.Event) -> None:
+    seen: set[int] = set()
+
     def on_signal(number: int) -> None:
-        if stop.is_set():
+        # The same one: SIGUSR1 is what `headrace serve` sends, whose service manager may have
+        # sent SIGTERM to every process of the service.
+        if number in seen:
             os._exit(128 + number)
+        seen.add(number)
         stop.set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         loop.add_signal_handler(number, on_signal, number)

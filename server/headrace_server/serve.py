@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from headrace_server.backends.interface import BackendStatus
     from headrace_server.config import Config
 
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+
 _log = logging.getLogger("headrace_server")
 
 
@@ -43,23 +45,29 @@ async def serve(config: Config) -> None:
 
 @contextlib.contextmanager
 def _stop_signal() -> Iterator[asyncio.Event]:
-    """Set an event at the first signal; the second one ends the process at once."""
+    """Set an event at the first signal; the same one again ends the process at once.
+
+    SIGUSR1 is what `headrace serve` sends: its service manager may have sent SIGTERM to every
+    process of the service, and one wish to stop is not to count twice.
+    """
     requested = asyncio.Event()
     loop = asyncio.get_running_loop()
+    seen: set[int] = set()
 
     def on_signal(number: int) -> None:
-        if requested.is_set():
+        if number in seen:
             # The engine ends with this process.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
+        seen.add(number)
         requested.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
     try:
         yield requested
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _STOP_SIGNALS:
             loop.remove_signal_handler(number)
 
 

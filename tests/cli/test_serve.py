@@ -144,8 +144,12 @@ def test_the_examples_work(serve, environment):
         assert result.stdout
 
 
-def test_sigterm_lets_answers_finish(serve):
-    """SIGTERM ends with 0 when the answers that run on both ports are complete."""
+@pytest.mark.parametrize("whom", ["the command", "every process"])
+def test_sigterm_lets_answers_finish(serve, whom):
+    """SIGTERM ends with 0 when the answers that run on both ports are complete.
+
+    Service managers send it to every process of a service.
+    """
     service = serve("--simulated-step-seconds", "0.02")
     body = {"prompt": "Hi", "max_tokens": 50, "ignore_eos": True, "stream": True}
     with (
@@ -156,7 +160,9 @@ def test_sigterm_lets_answers_finish(serve):
         pieces = iter(stream)
         next(pieces)
         assert answer.readline().startswith(b'data: {"')
-        service.process.terminate()
+        family = service.family() if whom == "every process" else [service.process]
+        for process in reversed(family):  # the command passes it on at once
+            process.terminate()
         for _ in pieces:
             pass
         rest = answer.read()
@@ -231,7 +237,7 @@ def test_a_taken_port_is_one_sentence(start, flag, program):
     ("arguments", "words"),
     [
         (["--max-num-seqs", "0"], "headrace-server: --max-num-seqs: '0' must be"),
-        (["--max-body-bytes", "few"], "headrace-gateway: --max-body-bytes must be"),
+        (["--max-body-bytes", "few"], "headrace-gateway: --max-body-bytes: 'few' must"),
         (["--model", "/no/such/model"], "headrace-server: --model: there is no directory"),
         (["--grpc-port", "many"], "headrace serve: --grpc-port: 'many' must be a port"),
         (["--max-num-seq", "4"], "headrace serve: there is no flag or argument --max-num-seq"),

@@ -88,7 +88,9 @@ class Child:
     async def stop(self, hurry: asyncio.Event) -> None:
         """Let the program finish what it is doing and end; kill it when `hurry` is set."""
         if self._process.returncode is None:
-            self._process.terminate()
+            # Not SIGTERM: a service manager may have sent that to all processes at once, and
+            # the same signal again would mean not to wait.
+            self._process.send_signal(signal.SIGUSR1)
         ended = asyncio.create_task(self._process.wait())
         hurried = asyncio.create_task(hurry.wait())
         await asyncio.wait({ended, hurried}, return_when=asyncio.FIRST_COMPLETED)
