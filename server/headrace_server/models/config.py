@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,16 @@ _ROPE_PARAMETERS = {
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
     "yarn": ("factor",),
 }
+
+# Those that a file may leave out or set to null.
+_OPTIONAL_YARN_PARAMETERS = (
+    *("attention_factor", "beta_fast", "beta_slow"),
+    *("mscale", "mscale_all_dim"),
+)
+
+# Far more than any model has; it bounds what a damaged file makes the start do.
+_MAX_LAYERS = 4096
+_MAX_SIZE = 2**31 - 1
 
 # What transformers assumes where config.json of the architecture says nothing.
 _DEFAULT_MISTRAL_SLIDING_WINDOW = 4096
@@ -103,16 +114,17 @@ def read_config(directory: Path) -> DecoderConfig:
         raise ModelLoadError(
             f"{path} lacks {error.args[0]!r}; the download is incomplete."
         ) from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ModelLoadError(f"{path} has a value of the wrong kind: {error}.") from error
     _check_shape(config, path)
+    _check_numbers(config, path)
     return config
 
 
 def _parse(raw: dict[str, Any]) -> DecoderConfig:
     architecture = _supported_architecture(raw)
     _refuse_variants(raw)
-    num_layers = int(raw["num_hidden_layers"])
+    num_layers = min(int(raw["num_hidden_layers"]), _MAX_LAYERS + 1)
     num_heads = int(raw["num_attention_heads"])
     hidden_size = int(raw["hidden_size"])
     default_head_dim = (
@@ -191,6 +203,9 @@ def _parse_rope(raw: Mapping[str, Any], context_length: int) -> RopeConfig:
         scaling["factor"] = context_length / int(original)
     for name in _ROPE_PARAMETERS[rope_type]:
         scaling[name] = float(scaling[name])
+    for name in _OPTIONAL_YARN_PARAMETERS if rope_type == "yarn" else ():
+        if scaling.get(name) is not None:
+            scaling[name] = float(scaling[name])
     return RopeConfig(rope_type, float(theta), scaling, int(original))
 
 
@@ -232,8 +247,27 @@ def _check_shape(config: DecoderConfig, path: Path) -> None:
     )
     if (
         min(sizes) < 1
+        or max(sizes) > _MAX_SIZE
+        or config.num_layers > _MAX_LAYERS
         or config.num_heads % config.num_kv_heads
         or config.head_dim % 2
         or len(config.layer_windows) != config.num_layers
     ):
         raise ModelLoadError(f"{path} describes an impossible shape; the file is damaged.")
+
+
+def _check_numbers(config: DecoderConfig, path: Path) -> None:
+    """Refuse numbers with which every answer would be NaN."""
+    rope = config.rope
+    numbers = [rope.theta - 1, float(rope.original_context_length), config.norm_epsilon]
+    numbers += [rope.scaling[name] for name in _ROPE_PARAMETERS[rope.type]]
+    if rope.type == "llama3":
+        numbers.append(rope.scaling["high_freq_factor"] - rope.scaling["low_freq_factor"])
+    if rope.type == "yarn":
+        given = (rope.scaling.get(name) for name in _OPTIONAL_YARN_PARAMETERS)
+        numbers += [number for number in given if number]  # 0 is as good as not given
+    if not all(0 < number < math.inf for number in numbers):
+        raise ModelLoadError(
+            f"{path} has numbers for the norm or the rotary embedding that no model can have; the "
+            "file is damaged."
+        )

@@ -85,6 +85,49 @@ def test_broken_config(refusal, directory):
     assert "impossible shape" in refusal(directory)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_hidden_layers": 10**9}, "impossible shape"),
+        ({"hidden_size": float("inf")}, "value of the wrong kind"),
+        ({"max_position_embeddings": 10**18}, "impossible shape"),
+        ({"rms_norm_eps": float("nan")}, "numbers for the norm"),
+        ({"rms_norm_eps": float("inf")}, "numbers for the norm"),
+        ({"rope_parameters": {"rope_theta": 0}}, "numbers for the norm"),
+        ({"rope_parameters": {"rope_theta": -1}}, "numbers for the norm"),
+        ({"rope_parameters": {"rope_theta": float("nan")}}, "numbers for the norm"),
+        ({"rope_parameters": {"rope_type": "linear", "factor": 0}}, "numbers for the norm"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 0}}, "numbers for the norm"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 1e300}}, "impossible shape"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": float("inf")}}, "the wrong kind"),
+        (
+            {"rope_parameters": {"rope_type": "yarn", "factor": 2, "beta_fast": "x"}},
+            "value of the wrong kind",
+        ),
+        (
+            {"rope_parameters": {"rope_type": "yarn", "factor": 2, "beta_fast": -1}},
+            "numbers for the norm",
+        ),
+        (
+            {
+                "rope_parameters": {
+                    "rope_type": "llama3",
+                    "factor": 8,
+                    "low_freq_factor": 1,
+                    "high_freq_factor": 1,
+                }
+            },
+            "numbers for the norm",
+        ),
+    ],
+    ids=str,
+)
+def test_numbers_that_no_model_has(refusal, directory, changes, words):
+    """Numbers that would take for ever, or make every answer NaN, stop the start."""
+    edit(directory, **changes)
+    assert words in refusal(directory)
+
+
 def test_models_that_are_not_implemented(refusal, directory):
     """An unsupported architecture or variant is named, with the supported ones."""
     edit(directory, architectures=["GemmaForCausalLM"])
