@@ -8,6 +8,8 @@ import subprocess
 import time
 from contextlib import contextmanager
 
+import psutil
+
 from tests.client.scripted_server import BOUND_SECONDS
 
 CTRL_C = b"\x03"
@@ -24,6 +26,15 @@ class Terminal:
         self.shown = b""
 
     def type(self, keys):
+        """Type as soon as the program waits for something.
+
+        A person is no quicker, and readline does not see a Ctrl-C between the moment in which it
+        shows its prompt and that in which it begins to wait, until another key is typed.
+        """
+        program, end = psutil.Process(self.process.pid), time.monotonic() + BOUND_SECONDS
+        while program.status() != psutil.STATUS_SLEEPING:
+            assert time.monotonic() < end, program
+            os.sched_yield()
         os.write(self._controller, keys if isinstance(keys, bytes) else keys.encode())
 
     def wait_for(self, words):
