@@ -175,6 +175,11 @@ def not_ready(error: grpc.aio.AioRpcError | None) -> ApiError:
     return _server_error(503, "server_unavailable", message)
 
 
+def no_answer() -> ApiError:
+    """Return the error for a server that is there and says nothing, such as a frozen one."""
+    return _server_error(503, "server_unavailable", "The inference server does not answer.")
+
+
 def too_many_connections() -> ApiError:
     """Return the refusal of a connection."""
     return _server_error(503, "too_many_connections", "The gateway has too many connections.")

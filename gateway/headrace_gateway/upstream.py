@@ -291,6 +291,8 @@ async def _unary(
     try:
         return await call
     except grpc.aio.AioRpcError as error:
+        if timeout is None and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            raise errors.no_answer() from error  # the limit was ours and not the caller's
         raise errors.from_rpc_error(error, context.json_path) from error
     finally:
         call.cancel()

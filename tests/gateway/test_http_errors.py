@@ -4,8 +4,11 @@ import asyncio
 import gzip
 import io
 import json
+import socket
 
 import pytest
+
+from headrace_gateway import upstream
 
 PATH = "/v1/completions"
 JSON = {"Content-Type": "application/json"}
@@ -242,3 +245,18 @@ async def test_a_foreign_page_may_not_use_the_api(gateway, server):
         error = await error_of(response)
     assert (response.status, error["code"]) == (403, "origin_not_allowed")
     assert server.calls == []
+
+
+async def test_a_server_that_says_nothing(start_gateway, monkeypatch):
+    """A frozen server is 503 and worth another try; 504 is for a limit that the caller set."""
+    monkeypatch.setattr(upstream, "CONTROL_TIMEOUT_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        gateway = await start_gateway(upstream=f"127.0.0.1:{frozen.getsockname()[1]}")
+        async with gateway.request("GET", "/v1/models") as response:
+            error = await error_of(response)
+            assert (response.status, error["code"]) == (503, "server_unavailable")
+            assert "Retry-After" in response.headers
+        limit = {"X-Request-Timeout": "0.05"}
+        async with gateway.request("GET", "/v1/models", headers=limit) as response:
+            error = await error_of(response)
+            assert (response.status, error["code"]) == (504, "deadline_exceeded")
