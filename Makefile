@@ -40,10 +40,12 @@ contract: setup ## Lint the contract, compare it with the released one, and requ
 	  git status --short $(STUBS)/headrace/v1; \
 	  echo "error: the committed stubs differ from protos/; run 'make protos' and commit" >&2; exit 1; }
 
+# protoc looks for the plugins that write types on the PATH.
+protos: export PATH := $(CURDIR)/$(BIN):$(PATH)
 protos: setup ## Generate the Python stubs from protos/
-	@$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=$(STUBS) --mypy_out=quiet:$(STUBS) \
+	@python -m grpc_tools.protoc -Iprotos --python_out=$(STUBS) --mypy_out=quiet:$(STUBS) \
 	  protos/headrace/v1/*.proto
-	@$(BIN)/python -m grpc_tools.protoc -Iprotos --grpc_python_out=$(STUBS) --mypy_grpc_out=quiet:$(STUBS) \
+	@python -m grpc_tools.protoc -Iprotos --grpc_python_out=$(STUBS) --mypy_grpc_out=quiet:$(STUBS) \
 	  protos/headrace/v1/*_service.proto
 
 clean: ## Remove the environment and caches
