@@ -164,6 +164,15 @@ def draining() -> ApiError:
     return _server_error(503, "draining", "The gateway is about to stop and takes no new requests.")
 
 
+def stopped() -> ApiError:
+    """Return the error of an answer that was cut when the time of a drain was up."""
+    return _server_error(
+        503,
+        "draining",
+        "The gateway stopped before the answer was complete; send the request again.",
+    )
+
+
 def not_ready(error: grpc.aio.AioRpcError | None) -> ApiError:
     """Return the answer to a question after readiness that failed, or was denied without words."""
     message = "The inference server takes no requests now: it is about to start or to stop."

@@ -35,7 +35,7 @@ class InFlight:
         """Hold a generation for the time of the body.
 
         Raises:
-            ApiError: 503, the gateway is about to stop.
+            ApiError: 503, the gateway is about to stop, or has ended the body by itself.
         """
         if self.is_draining:
             raise errors.draining()
@@ -51,7 +51,7 @@ class InFlight:
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise errors.draining() from None
+            raise errors.stopped() from None
         finally:
             if not self._scopes:
                 self._idle.set()
