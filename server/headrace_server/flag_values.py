@@ -115,14 +115,12 @@ def template_file(text: str) -> Path:
 
 
 def model(text: str) -> str:
-    """Read the path of a model, checked as far as its files tell, or a Hub id."""
+    """Read the path of a model, which must exist, or a Hub id; what is in it is seen on loading."""
+    path = Path(text).expanduser()
     if text == "default":
         return text
-    path = Path(text).expanduser()
-    if text and path.is_dir():  # no text would be the working directory
-        return str(_model_directory(path))
-    if path.is_file():
-        return str(_gguf_file(path))
+    if text and path.exists():  # no text would be the working directory
+        return str(path.resolve())
     looks_like_path = text.startswith((".", "/", "~")) or text.endswith(".gguf")
     if looks_like_path or re.fullmatch(r"[\w.-]{1,96}/[\w.-]{1,96}", text) is None:
         raise FlagValueError(
@@ -130,24 +128,3 @@ def model(text: str) -> str:
             "Hub id such as HuggingFaceTB/SmolLM2-135M-Instruct"
         )
     return text
-
-
-def _model_directory(path: Path) -> Path:
-    if not (path / "config.json").is_file():
-        raise FlagValueError(f"the directory {str(path)!r} is no model: it has no config.json")
-    if not any(path.glob("*.safetensors")):
-        raise FlagValueError(
-            f"the directory {str(path)!r} has no .safetensors weights, and no others are read"
-        )
-    return path.resolve()
-
-
-def _gguf_file(path: Path) -> Path:
-    try:
-        with path.open("rb") as file:
-            is_gguf = file.read(4) == b"GGUF"
-    except OSError as error:
-        raise FlagValueError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error
-    if not is_gguf:
-        raise FlagValueError(f"the file {str(path)!r} is no GGUF file")
-    return path.resolve()

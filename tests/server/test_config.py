@@ -160,27 +160,14 @@ def test_a_wrong_variable_is_named(capsys, name, value):
     assert name in refusal(capsys, "--backend", "simulated", **{name: value})
 
 
-def test_a_directory_must_hold_a_model(capsys, tmp_path):
-    """Without config.json or safetensors weights a directory is refused before anything starts."""
-    assert "no config.json" in refusal(capsys, "--model", str(tmp_path))
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    assert "no .safetensors weights" in refusal(capsys, "--model", str(tmp_path))
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    config = read_config(["--model", str(tmp_path)], {})
-    assert config.engine.model == str(tmp_path)
-    assert config.served_names == (tmp_path.name,)
-
-
-def test_a_file_must_be_gguf(capsys, tmp_path):
-    """A file of another kind is refused; a GGUF file gives the model its name."""
-    path = tmp_path / "tiny-q4.gguf"
-    path.write_bytes(b"PK\x03\x04")
-    assert "is no GGUF file" in refusal(capsys, "--model", str(path))
-    path.write_bytes(b"GGUF\x03")
+@pytest.mark.parametrize(("file_name", "served_name"), [("tiny", "tiny"), ("q4.gguf", "q4")])
+def test_a_path_gives_the_model_its_name(tmp_path, file_name, served_name):
+    """A directory is served under its name, a GGUF file under its name without the suffix."""
+    path = tmp_path / file_name
+    path.write_bytes(b"") if path.suffix else path.mkdir()
     config = read_config(["--model", str(path)], {})
     assert config.engine.model == str(path)
-    assert config.served_names == ("tiny-q4",)
+    assert config.served_names == (served_name,)
 
 
 def test_names_are_given_once():

@@ -104,13 +104,13 @@ def _run_loop(
     model = runner.description
     limits = choose_limits(settings, model)
     scheduler = Scheduler(limits, BlockPool(model.num_blocks, model.block_size))
-    # A sequence must fit the KV memory when it is alone.
+    # A sequence must fit the KV cache when it is alone.
     context_length = min(model.context_length, model.num_blocks * model.block_size)
     if context_length < model.context_length:
         log_event(
             _log,
             logging.WARNING,
-            "context shortened to the KV memory",
+            "context shortened to the KV cache",
             context_length=context_length,
             model_context_length=model.context_length,
         )

@@ -92,7 +92,7 @@ class ReportProgress(Protocol):
 
 
 class ModelRunner(Protocol):
-    """A loaded model with its KV memory. Used by one thread."""
+    """A loaded model with its KV cache. Used by one thread."""
 
     @property
     def description(self) -> ModelDescription:

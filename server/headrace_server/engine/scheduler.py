@@ -148,7 +148,7 @@ class Scheduler:
         if not prompt or request.max_output_tokens < 1:
             return "no token to compute"
         if self._pool.num_blocks_for(num_tokens) > self._pool.num_blocks:
-            return "larger than the whole KV memory"
+            return "larger than the whole KV cache"
         if min(prompt) < 0 or max(prompt) >= self._limits.vocabulary_size:
             return "token id outside the vocabulary"
         return None

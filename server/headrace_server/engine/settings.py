@@ -42,7 +42,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
             `engine.limits`.
         max_prefill_chunk: most prompt tokens of one sequence in a step in which
             other sequences decode, so that they are not held up; None suits the device.
-        kv_cache_bytes: size of the KV memory; None takes a share of what is free.
+        kv_cache_bytes: size of the KV cache; None takes a share of what is free.
         block_size: tokens in a KV block.
         log_level: see `telemetry.set_up_logging`.
         log_format: see `telemetry.set_up_logging`.

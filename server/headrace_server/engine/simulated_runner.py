@@ -44,7 +44,7 @@ END_OF_TURN = SPECIAL_TOKENS.index("<|im_end|>") + 256
 
 MODEL_DIRECTORY = Path(__file__).parent / "simulated_model"
 
-# Without a size given, the KV memory holds so many contexts of full length.
+# Without a size given, the KV cache holds so many contexts of full length.
 DEFAULT_NUM_CONTEXTS = 16
 
 _LOAD_PARTS = 10
@@ -74,7 +74,7 @@ class SimulatedRunner:
         """Make a runner.
 
         Raises:
-            ModelLoadError: the KV memory does not hold a block.
+            ModelLoadError: the KV cache does not hold a block.
         """
         simulated = settings.simulated
         for part in range(_LOAD_PARTS):

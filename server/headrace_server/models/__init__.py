@@ -1,4 +1,4 @@
-"""Models: weights, the decoder, KV memory and sampling. The only place with torch."""
+"""Models: weights, the decoder, KV cache and sampling. The only place with torch."""
 
 import os
 

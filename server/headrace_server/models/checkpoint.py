@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
@@ -11,8 +12,6 @@ from safetensors import SafetensorError, safe_open
 from headrace_server.engine.model_runner import ModelLoadError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import torch
 
 _INDEX = "model.safetensors.index.json"
@@ -70,7 +69,8 @@ def _weight_files(directory: Path) -> list[Path]:
     if index.exists():
         try:
             names = set(json.loads(index.read_bytes())["weight_map"].values())
-            return [directory / name for name in sorted(names)]
+            # The name alone: an index must not lead out of the directory.
+            return [directory / Path(name).name for name in sorted(names)]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelLoadError(f"{index} is broken; download it again.") from error
     paths = sorted(directory.glob("model*.safetensors"))

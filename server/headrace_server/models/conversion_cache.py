@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 _MANIFEST = "manifest.json"  # written last; names every file with its size
 _PARTIAL = ".partial-"
 _ABANDONED_AFTER_SECONDS = 24 * 3600.0
-_FINGERPRINT_BYTES = 1 << 20
+_NUM_SAMPLES = 65
+_SAMPLE_BYTES = 64 << 10
 
 
 def cached_conversion(source: Path, variant: str, convert: Callable[[Path], None]) -> Path:
@@ -68,13 +70,16 @@ def _cache_root() -> Path:
 
 
 def _fingerprint(source: Path, variant: str) -> str:
-    """Digest what tells one content from another without reading gigabytes."""
-    status = source.stat()
-    digest = hashlib.sha256(f"{variant}\n{status.st_size}\n{status.st_mtime_ns}\n".encode())
+    """Digest samples that tell one content from another without reading gigabytes.
+
+    Only the content counts, so that a copy of the file in another place is the same source.
+    """
+    size = source.stat().st_size
+    digest = hashlib.sha256(f"{variant}\n{size}\n".encode())
     with source.open("rb") as file:
-        digest.update(file.read(_FINGERPRINT_BYTES))
-        file.seek(max(status.st_size - _FINGERPRINT_BYTES, 0))
-        digest.update(file.read(_FINGERPRINT_BYTES))
+        for index in range(_NUM_SAMPLES):
+            file.seek(max(size - _SAMPLE_BYTES, 0) * index // (_NUM_SAMPLES - 1))
+            digest.update(file.read(_SAMPLE_BYTES))
     return digest.hexdigest()[:16]
 
 
@@ -113,5 +118,6 @@ def _publish(partial: Path, target: Path) -> None:
 def _remove_abandoned(root: Path) -> None:
     """Remove what killed conversions left."""
     for path in root.glob(f"*{_PARTIAL}*"):
-        if time.time() - path.stat().st_mtime > _ABANDONED_AFTER_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another process was faster
+            if time.time() - path.stat().st_mtime > _ABANDONED_AFTER_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)

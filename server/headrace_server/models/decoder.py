@@ -82,7 +82,7 @@ class Decoder:
 
         Args:
             step: the inputs.
-            cache: the KV memory, see `kv_cache.allocate`.
+            cache: the KV cache, see `kv_cache.allocate`.
 
         Returns:
             Logits float32 [sampled rows, vocabulary].

@@ -55,5 +55,5 @@ def download(model_id: str, report_progress: ReportProgress) -> Path:
             "a network, or name a model directory or GGUF file."
         ) from error
     except (HfHubHTTPError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelLoadError(f"{model_id} could not be downloaded: {reason}") from error

@@ -1,4 +1,4 @@
-"""The KV memory: keys and values of every layer, in blocks of tokens."""
+"""The KV cache: keys and values of every layer, in blocks of tokens."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _GPU_MEMORY_SHARE = 0.9
 def allocate(
     config: DecoderConfig, precision: Precision, settings: EngineSettings, context_length: int
 ) -> torch.Tensor:
-    """Take the KV memory [layers, blocks, block_size, 2, kv_heads, head_dim].
+    """Take the KV cache [layers, blocks, block_size, 2, kv_heads, head_dim].
 
     A token's key and value are neighbours, so that one operation stores or gathers both.
     The content is arbitrary; on a CPU, memory is taken as it is written to.
 
     Raises:
-        ModelLoadError: there is no room for one sequence of full length.
+        ModelLoadError: there is no room for one sequence of the length that was asked for.
     """
     block_shape = (settings.block_size, 2, config.num_kv_heads, config.head_dim)
     num_elements = config.num_layers * torch.Size(block_shape).numel()
@@ -42,8 +42,8 @@ def allocate(
         )
     except RuntimeError as error:
         raise ModelLoadError(
-            f"{gibibytes(num_blocks * block_bytes)} for the KV memory cannot be had; "
-            "choose a smaller KV memory."
+            f"{gibibytes(num_blocks * block_bytes)} for the KV cache cannot be had; "
+            "choose less with --kv-cache-bytes."
         ) from error
 
 
@@ -57,8 +57,8 @@ def _num_blocks(
         budget = settings.kv_cache_bytes
         if budget > available:
             raise ModelLoadError(
-                f"The KV memory of {gibibytes(budget)} is more than the {gibibytes(available)} "
-                "that are free; choose a smaller one."
+                f"The KV cache of {gibibytes(budget)} is more than the {gibibytes(available)} "
+                "that are free; choose less with --kv-cache-bytes."
             )
         num_blocks = budget // block_bytes
     elif device.type == "cpu":
@@ -68,11 +68,13 @@ def _num_blocks(
     else:
         budget = int(available * _GPU_MEMORY_SHARE)
         num_blocks = min(budget // block_bytes, most_useful)
-    if num_blocks < blocks_per_context:
-        needed = gibibytes(blocks_per_context * block_bytes)
+    # A context that nobody asked for is shortened to the memory by the engine.
+    needed_blocks = 1 if settings.max_context_length is None else blocks_per_context
+    if num_blocks < needed_blocks:
+        needed = gibibytes(needed_blocks * block_bytes)
         raise ModelLoadError(
-            f"The KV memory of {gibibytes(budget)} holds {num_blocks * settings.block_size} "
-            f"tokens, less than one sequence of the context length {context_length}; choose a "
-            f"shorter context length or at least {needed} of KV memory."
+            f"The KV cache of {gibibytes(budget)} holds {num_blocks * settings.block_size} "
+            f"tokens, less than one sequence of {context_length}; choose a smaller "
+            f"--max-model-len, or at least {needed} with --kv-cache-bytes."
         )
     return int(num_blocks)

@@ -55,8 +55,9 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise ModelLoadError(f"The device {name!r} cannot be used: {reason}.") from error
+        raise ModelLoadError(
+            f"The device {name!r} cannot be used on this machine; choose auto, cpu, cuda or cuda:N."
+        ) from error
     if device.type == "meta":
         raise ModelLoadError("The device 'meta' cannot compute; choose auto, cpu or cuda.")
     return device

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunner:
-    """Find, convert and load the model of `settings` and take its KV memory.
+    """Find, convert and load the model of `settings` and take its KV cache.
 
     Raises:
         ModelLoadError: the model cannot be served.
@@ -46,7 +46,7 @@ def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunn
         config.context_length, settings.max_context_length or config.context_length
     )
     decoder = load_decoder(directory, config, context_length, precision, report_progress)
-    report_progress("taking KV memory")
+    report_progress("taking KV cache")
     cache = kv_cache.allocate(config, precision, settings, context_length)
     description = ModelDescription(
         directory=str(directory),
@@ -75,7 +75,7 @@ _WARM_UP_ROW = BatchRow(
 
 
 class TorchRunner:
-    """A decoder with its KV memory; a `ModelRunner`."""
+    """A decoder with its KV cache; a `ModelRunner`."""
 
     def __init__(
         self,

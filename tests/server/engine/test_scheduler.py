@@ -142,7 +142,7 @@ def test_admission_leaves_a_block_for_each_running_sequence():
 
 
 def test_a_sequence_may_fill_the_whole_memory():
-    """What fits the KV memory alone is served, whatever else is there."""
+    """What fits the KV cache alone is served, whatever else is there."""
     engine = SteppedEngine(num_blocks=8)
     engine.add(0, b"x" * 20, max_output_tokens=12)
     engine.add(1, b"y" * 20, max_output_tokens=12)

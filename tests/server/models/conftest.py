@@ -15,7 +15,7 @@ GREEDY = {"temperature": 0.0, "top_k": None, "top_p": 1.0, "min_p": 0.0}
 
 
 class Sequences:
-    """Rows for a runner, whose blocks are taken in random order from the whole KV memory."""
+    """Rows for a runner, whose blocks are taken in random order from the whole KV cache."""
 
     def __init__(self, runner: TorchRunner, seed: int = 0) -> None:
         self.runner = runner

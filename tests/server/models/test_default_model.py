@@ -69,7 +69,7 @@ def generate(sequences, indices, num_tokens):
 
 
 def test_description(default_runner):
-    """Context, vocabulary and KV memory for more than one full context."""
+    """Context, vocabulary and KV cache for more than one full context."""
     description = default_runner.description
     assert description.context_length == 8192
     assert description.vocabulary_size == 49152

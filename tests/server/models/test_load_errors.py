@@ -10,6 +10,9 @@ from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.models import kv_cache, weights
 from headrace_server.models.precision import choose_precision
 
+# 3 layers, key and value, 2 heads of 8 numbers of 4 bytes.
+KV_BYTES_PER_TOKEN = 3 * 2 * 2 * 8 * 4
+
 
 @pytest.fixture(scope="module")
 def model_directory(tiny_model):
@@ -60,7 +63,7 @@ def test_directories_without_a_model(refusal, tmp_path):
 
 def test_other_files(refusal, directory):
     """A file that is no GGUF file is refused by its kind."""
-    assert "not a .gguf" in refusal(directory / "config.json")
+    assert "is no GGUF file" in refusal(directory / "config.json")
 
 
 def test_broken_config(refusal, directory):
@@ -195,19 +198,24 @@ def test_auto_takes_the_gpu_where_there_is_one(monkeypatch):
         assert choose_precision("auto", "auto").device.type == device_type
 
 
-def test_kv_memory(refusal, load_runner, directory, monkeypatch):
-    """KV memory that is too large, or too small for one sequence, is said in numbers."""
-    per_token = 3 * 2 * 2 * 8 * 4
+def test_a_kv_cache_that_cannot_be(refusal, directory):
+    """A KV cache that is too large, or too small for what was asked for, is said in numbers."""
     assert "is more than the" in refusal(directory, kv_cache_bytes=1 << 60)
-    message = refusal(directory, kv_cache_bytes=per_token * 100, dtype="float32")
-    assert "holds 96 tokens, less than one sequence of the context length 128" in message
-    runner = load_runner(
-        directory, kv_cache_bytes=per_token * 100, dtype="float32", max_context_length=96
-    )
-    assert runner.description.num_blocks == 6
-    assert runner.description.context_length == 96
-    monkeypatch.setattr(kv_cache, "available_bytes", lambda device: per_token * 100)
-    assert "holds 48 tokens" in refusal(directory, dtype="float32")
+    sizes = {"kv_cache_bytes": KV_BYTES_PER_TOKEN * 100, "dtype": "float32"}
+    message = refusal(directory, max_context_length=128, **sizes)
+    assert "holds 96 tokens, less than one sequence of 128" in message
+    assert "holds 0 tokens" in refusal(directory, kv_cache_bytes=1, dtype="float32")
+
+
+def test_a_small_kv_cache_is_taken_where_no_length_was_asked_for(
+    load_runner, directory, monkeypatch
+):
+    """Given or free memory of less than the model's own context loads; the engine shortens that."""
+    sizes = {"kv_cache_bytes": KV_BYTES_PER_TOKEN * 100, "dtype": "float32"}
+    assert load_runner(directory, **sizes).description.num_blocks == 6
+    assert load_runner(directory, max_context_length=96, **sizes).description.num_blocks == 6
+    monkeypatch.setattr(kv_cache, "available_bytes", lambda device: KV_BYTES_PER_TOKEN * 100)
+    assert load_runner(directory, dtype="float32").description.num_blocks == 3
 
 
 def test_weights_larger_than_memory(refusal, directory, monkeypatch):
@@ -216,7 +224,7 @@ def test_weights_larger_than_memory(refusal, directory, monkeypatch):
     assert "The weights take 0.00 GiB but only 0.00 GiB are free" in refusal(directory)
 
 
-def test_kv_memory_is_no_larger_than_can_be_used(load_runner, directory):
+def test_the_kv_cache_is_no_larger_than_can_be_used(load_runner, directory):
     """By default there are blocks for every sequence at full length, within the limit."""
     runner = load_runner(directory, max_num_sequences=5)
     assert runner.description.num_blocks == 5 * 128 // 16

@@ -149,7 +149,7 @@ class NativeBackend:
         return bool(self._streams)
 
     def on_ready(self, stats: Stats) -> None:
-        """Take note of the size of the KV memory."""
+        """Take note of the size of the KV cache."""
         self._stats = stats
 
     def on_step(self, result: StepResult) -> None:

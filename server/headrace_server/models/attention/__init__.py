@@ -1,1 +1,1 @@
-"""Attention over KV memory in blocks: a plan once per step, and a kernel once per layer."""
+"""Attention over KV cache in blocks: a plan once per step, and a kernel once per layer."""
