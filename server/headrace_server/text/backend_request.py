@@ -32,21 +32,21 @@ def resolve_max_output_tokens(
     wanted = stopping.max_output_tokens
     if room < 0 or (room == 0 and wanted is None):
         message = (
-            f"The prompt has {num_prompt_tokens} tokens, and the context length is "
-            f"{model.context_length}, output included; shorten the prompt."
+            f"The prompt is too long: its token count is {num_prompt_tokens}, and the context "
+            f"length is {model.context_length}, output included; shorten the prompt."
         )
         raise ContextLengthExceededError(prompt_field(request.prompt), message)
     if wanted is not None and wanted > room:
         message = (
-            f"The prompt has {num_prompt_tokens} tokens and max_output_tokens is {wanted}, "
-            f"together more than the context length of {model.context_length}; shorten the "
-            f"prompt or ask for at most {room}."
+            f"stopping.max_output_tokens is {wanted} and the token count of the prompt is "
+            f"{num_prompt_tokens}, together more than the context length of "
+            f"{model.context_length}; shorten the prompt or ask for at most {room}."
         )
         raise ContextLengthExceededError("stopping.max_output_tokens", message)
     if stopping.min_output_tokens > room:
         message = (
             f"stopping.min_output_tokens is {stopping.min_output_tokens}, and the prompt leaves "
-            f"room for {room} tokens."
+            f"room for at most {room}."
         )
         raise InvalidFieldError("stopping.min_output_tokens", message)
     return room if wanted is None else wanted

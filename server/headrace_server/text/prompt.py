@@ -170,7 +170,7 @@ def _check_length(model: TextModel, field: str, text: str, max_tokens: int | Non
     least = len(token_ids) - PREVIEW_MARGIN_TOKENS
     if least > max_tokens:
         message = (
-            f"The prompt has at least {least} tokens, and the context length is {max_tokens}; "
-            "shorten the prompt."
+            f"The prompt is too long: its token count is at least {least}, and the context "
+            f"length is {max_tokens}; shorten the prompt."
         )
         raise ContextLengthExceededError(field, message)

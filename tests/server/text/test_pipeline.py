@@ -144,14 +144,14 @@ async def test_a_chat_is_answered(pipeline, backend):
 @pytest.mark.parametrize(
     ("prompt", "stopping", "field", "counts"),
     [
-        (TokenPrompt((1,) * 64), Stopping(), "token_ids.ids", ["64 tokens"]),
-        (TextPrompt("x" * 70), Stopping(), "text", ["70 tokens", "64"]),
-        (TextPrompt("x" * 70), Stopping(max_output_tokens=0), "text", ["70 tokens", "64"]),
+        (TokenPrompt((1,) * 64), Stopping(), "token_ids.ids", ["token count is 64"]),
+        (TextPrompt("x" * 70), Stopping(), "text", ["token count is 70", "length is 64"]),
+        (TextPrompt("x" * 70), Stopping(max_output_tokens=0), "text", ["token count is 70", "length is 64"]),
         (
             TokenPrompt((1,) * 60),
             Stopping(max_output_tokens=5),
             "stopping.max_output_tokens",
-            ["60 tokens", "is 5", "64", "at most 4"],
+            ["prompt is 60", "is 5", "64", "at most 4"],
         ),
     ],
 )

@@ -58,8 +58,8 @@ class Admission:
         if num_live >= max_num_live or too_many_tokens:
             seconds = self._retry_after_seconds(now)
             raise OverloadedError(
-                f"The queue is full with {self._num_queued} requests of "
-                f"{self._num_queued_tokens} prompt tokens; try again in {seconds:.1f} s.",
+                f"The queue is full (requests: {self._num_queued}, prompt tokens: "
+                f"{self._num_queued_tokens}); try again in {seconds:.1f} s.",
                 retry_after_seconds=seconds,
             )
         self.num_opened += 1

@@ -71,5 +71,5 @@ def test_the_refusal_says_what_to_do():
         admission.open(7, now=0.0)
 
     assert refused(admission).message == (
-        "The queue is full with 5 requests of 35 prompt tokens; try again in 1.0 s."
+        "The queue is full (requests: 5, prompt tokens: 35); try again in 1.0 s."
     )
