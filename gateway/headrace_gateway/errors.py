@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ RETRY_AFTER_SECONDS = 1.0
 """When to try again where the server does not say: about the time of a reconnect."""
 
 _DOMAIN = "headrace"
+_CONTRACT_PATH = re.compile(r"\bstopping\.[a-z_]+")  # of the fields that rules compare
 _TOO_LARGE = "larger than max"  # the words of gRPC itself for a message over the limit
 
 
@@ -116,7 +118,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError, json_path: Callable[[str], str |
         retry_after = RETRY_AFTER_SECONDS
     return ApiError(
         row.status,
-        _message(error, details, path) or row.message,
+        _message(error, details, json_path) or row.message,
         type=row.type,
         code=_REASON_CODES.get(details.reason, row.code),
         param=_param(row, path),
@@ -229,14 +231,20 @@ def _row(error: grpc.aio.AioRpcError, details: _Details) -> _Row:
     return _ROWS.get(error.code(), _SERVER_ERROR)
 
 
-def _message(error: grpc.aio.AioRpcError, details: _Details, path: str | None) -> str | None:
-    """Return the words that the server wrote for callers; those of gRPC hold addresses."""
+def _message(
+    error: grpc.aio.AioRpcError, details: _Details, json_path: Callable[[str], str | None]
+) -> str | None:
+    """Return the words that the server wrote for callers, with the names of JSON fields.
+
+    Those of gRPC itself hold addresses.
+    """
     message = error.details()
     if not details.reason or not message:
         return None
+    path = json_path(details.field) if details.field else None
     if path is not None and message.startswith(details.field):
-        return path + message.removeprefix(details.field)
-    return message
+        message = path + message.removeprefix(details.field)
+    return _CONTRACT_PATH.sub(lambda found: json_path(found[0]) or found[0], message)
 
 
 def _param(row: _Row, path: str | None) -> str | None:

@@ -91,6 +91,19 @@ async def test_the_name_of_the_model(service):
     ]
 
 
+async def test_a_completion_longer_than_the_context_is_refused_in_words_of_its_own(service):
+    """Param and message name the field that the caller sent."""
+    async with open_session(service) as session:
+        status, text = await post(session, TEXT, {"prompt": "Hey", "max_tokens": 100_000})
+    error = json.loads(text)["error"]
+    assert (status, error["code"], error["param"]) == (
+        400,
+        "context_length_exceeded",
+        "max_tokens",
+    )
+    assert error["message"].startswith("max_tokens is 100000 and the token count of the prompt is ")
+
+
 async def test_a_hundred_callers_who_leave_cost_nothing(tmp_path):
     """The engine has room for two answers; each time both are left, the next starts at once."""
     flags = ("--max-num-seqs", "2", "--simulated-step-seconds", "0.005")

@@ -7,6 +7,7 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 from headrace_gateway import errors
+from headrace_gateway.openai.options import read_options
 
 
 def rpc_error(code, text="", *details, raw=None):
@@ -139,6 +140,24 @@ def test_a_bad_field_is_named_as_the_caller_knows_it(field, param, message):
     )
     translated = errors.from_rpc_error(error, json_path)
     assert (translated.param, translated.message) == (param, message)
+
+
+def test_every_field_in_the_words_is_named_as_the_caller_knows_it():
+    """A rule that compares two fields of the contract compares two of the JSON body."""
+    options = read_options(
+        {"min_tokens": 4, "max_completion_tokens": 3},
+        max_tokens_field="max_completion_tokens",
+        default_max_tokens=None,
+    )
+    field = "stopping.min_output_tokens"
+    error = rpc_error(
+        StatusCode.INVALID_ARGUMENT,
+        f"{field} must be at most stopping.max_output_tokens.",
+        reason("INVALID_FIELD"),
+        BadRequest(field_violations=[BadRequest.FieldViolation(field=field)]),
+    )
+    translated = errors.from_rpc_error(error, options.json_path)
+    assert translated.message == "min_tokens must be at most max_completion_tokens."
 
 
 def test_a_retry_time_comes_from_the_server_or_is_a_second():

@@ -12,7 +12,7 @@ PATH = "/v1/chat/completions"
 MESSAGES = [{"role": "user", "content": "Hi"}]
 TOO_LONG = Refusal(
     grpc.StatusCode.INVALID_ARGUMENT,
-    "The prompt has 5 tokens and max_output_tokens is 9000, together more than 2048.",
+    "stopping.max_output_tokens is 9000 and the token count of the prompt is 5.",
     "CONTEXT_LENGTH_EXCEEDED",
     "stopping.max_output_tokens",
 )
