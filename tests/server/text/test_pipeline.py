@@ -146,7 +146,12 @@ async def test_a_chat_is_answered(pipeline, backend):
     [
         (TokenPrompt((1,) * 64), Stopping(), "token_ids.ids", ["token count is 64"]),
         (TextPrompt("x" * 70), Stopping(), "text", ["token count is 70", "length is 64"]),
-        (TextPrompt("x" * 70), Stopping(max_output_tokens=0), "text", ["token count is 70", "length is 64"]),
+        (
+            TextPrompt("x" * 70),
+            Stopping(max_output_tokens=0),
+            "text",
+            ["token count is 70", "length is 64"],
+        ),
         (
             TokenPrompt((1,) * 60),
             Stopping(max_output_tokens=5),
