@@ -25,6 +25,10 @@ RETRY_AFTER_SECONDS = 1.0
 """When to try again where the server does not say: about the time of a reconnect."""
 
 _DOMAIN = "headrace"
+_ROUTES = (
+    "POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /v1/models/{name}, "
+    "GET /health, GET /readyz, GET /livez, GET /version"
+)
 _CONTRACT_PATH = re.compile(r"\bstopping\.[a-z_]+")  # of the fields that rules compare
 _TOO_LARGE = "larger than max"  # the words of gRPC itself for a message over the limit
 
@@ -129,7 +133,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError, json_path: Callable[[str], str |
 def from_http_exception(error: web.HTTPException) -> ApiError:
     """Translate what aiohttp raises: 404, 405, 413, 417."""
     messages = {
-        404: "There is nothing at this path; the API is below /v1, as in /v1/chat/completions.",
+        404: f"There is nothing at this path. There are: {_ROUTES}.",
         405: "This path does not take this method.",
         413: "The body is larger than this gateway takes.",
         417: "The only expectation that can be met is 100-continue.",

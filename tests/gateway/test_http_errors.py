@@ -9,6 +9,11 @@ import socket
 import pytest
 
 from headrace_gateway import upstream
+from headrace_gateway.app import build_app
+from headrace_gateway.config import GatewayConfig
+from headrace_gateway.gateway import Gateway
+from headrace_gateway.in_flight import InFlight
+from headrace_gateway.upstream import Upstream
 
 PATH = "/v1/completions"
 JSON = {"Content-Type": "application/json"}
@@ -43,6 +48,20 @@ async def test_unknown_paths_and_methods(gateway, method, path, status, code):
         error = await error_of(response)
     assert (response.status, error["code"]) == (status, code)
     assert ("Allow" in response.headers) == (status == 405)
+
+
+async def test_an_unknown_path_is_told_all_that_exist(gateway):
+    """The refusal lists each route with its method, but not the short forms of those below /v1."""
+    async with gateway.request("POST", "/v1/embeddings") as response:
+        listed = (await error_of(response))["message"].partition("There are: ")[2]
+    app = build_app(Gateway(GatewayConfig(), Upstream("127.0.0.1:1"), InFlight()))
+    routes = {
+        f"{route.method} {route.resource.canonical}"
+        for route in app.router.routes()
+        if route.method != "HEAD"
+    }
+    short = {route for route in routes if route.replace(" /", " /v1/") in routes}
+    assert set(listed.removesuffix(".").split(", ")) == routes - short
 
 
 @pytest.mark.parametrize(
