@@ -61,8 +61,11 @@ class Availability:
         """
         model = self._pipeline.model
         if model is None:
+            status = self._backend.status
+            is_loaded = status.state is BackendState.READY
+            phase = "reading the tokenizer" if is_loaded else status.detail
             raise EngineUnavailableError(
-                f"The model is not ready yet ({self._backend.status.detail}); try again.",
+                f"The model is not ready yet ({phase}); try again.",
                 LOADING_RETRY_SECONDS,
             )
         return model
