@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -170,6 +172,61 @@ def test_sigterm_lets_answers_finish(serve, whom):
     assert rest.endswith(b"data: [DONE]\n\n")
     assert stream.generation.finish_reason == "max_output_tokens"
     assert service.end()[0] == 0
+
+
+def is_ready_over_http(service):
+    try:
+        with open_url(service.http.removesuffix("v1") + "readyz") as response:
+            return response.status == 200
+    except urllib.error.HTTPError as error:
+        return error.code != 503
+
+
+def test_both_refuse_at_once_while_answers_run(serve):
+    """After the signal the health of both ports turns, although an answer runs on each."""
+    service = serve("--simulated-step-seconds", "0.05")
+    body = {"prompt": "Hi", "max_tokens": 5000, "ignore_eos": True, "stream": True}
+    with (
+        headrace.Client(service.grpc) as client,
+        open_url(f"{service.http}/completions", body) as answer,
+    ):
+        pieces = iter(client.stream("Hi", max_output_tokens=5000, ignore_end_of_text=True))
+        next(pieces)
+        assert answer.readline().startswith(b'data: {"')
+        assert client.check_health()
+        assert is_ready_over_http(service)
+        service.process.terminate()
+        end = time.monotonic() + BOUND_SECONDS
+        while client.check_health() or is_ready_over_http(service):
+            assert time.monotonic() < end
+        with pytest.raises(headrace.UnavailableError, match="about to stop"):
+            client.generate("Hi", max_output_tokens=1)
+        next(pieces)
+        service.process.terminate()
+    assert service.end()[0] == 0
+
+
+def test_the_end_takes_one_shutdown_timeout(serve):
+    """Answers that run too long on both ports end after one timeout and not one after another."""
+    timeout_seconds = 3
+    service = serve(
+        *("--simulated-step-seconds", "0.05", "--shutdown-timeout", str(timeout_seconds))
+    )
+    body = {"prompt": "Hi", "max_tokens": 5000, "ignore_eos": True, "stream": True}
+    with (
+        headrace.Client(service.grpc) as client,
+        open_url(f"{service.http}/completions", body) as answer,
+    ):
+        pieces = iter(client.stream("Hi", max_output_tokens=5000, ignore_end_of_text=True))
+        next(pieces)
+        assert answer.readline().startswith(b'data: {"')
+        begin = time.monotonic()
+        service.process.terminate()
+        with pytest.raises(headrace.UnavailableError):
+            list(pieces)
+        assert b'"error"' in answer.read()
+    assert service.end()[0] == 0
+    assert timeout_seconds <= time.monotonic() - begin < 2 * timeout_seconds
 
 
 def test_a_second_signal_does_not_wait(serve):

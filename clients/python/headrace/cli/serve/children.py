@@ -59,7 +59,7 @@ class Child:
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            # Ctrl-C goes to this process alone, which ends the programs in order.
+            # Ctrl-C goes to this process alone, which tells the programs.
             process_group=0,
             preexec_fn=_dying_with_parent(),
         )

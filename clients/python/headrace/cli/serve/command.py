@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Serve a model over gRPC and over HTTP, as OpenAI's API. This starts headrace-server and
 headrace-gateway on this machine, tells when the model is ready, and stops both with Ctrl-C:
-running answers are completed first; a second Ctrl-C does not wait for them."""
+both refuse new requests at once and complete the running answers, for --shutdown-timeout at
+most; a second Ctrl-C does not wait for them."""
 _EPILOG = """\
 examples:
   headrace serve                                           the built-in model

@@ -1,11 +1,11 @@
-"""Runs the server and the gateway: starts them, tells how they are, and ends them in order."""
+"""Runs the server and the gateway: starts them, tells how they are, and ends them together."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from headrace.cli.serve.console import Progress, reachable, welcome
 from headrace.cli.serve.flags import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
 # The programs exit with these after a sentence of their own.
 _SPOKEN_CODES = (ExitCode.FAILURE, ExitCode.USAGE)
@@ -58,12 +58,11 @@ async def supervise(server_arguments: Sequence[str], gateway_arguments: Sequence
     """
     ended: ChildEndedError | None = None
     with _stop_signals() as signals:
-        # What is entered last is stopped first: the answers of the gateway need the server.
-        async with AsyncExitStack() as children:
+        async with _children(signals.second) as children:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(signals.watch())
-                    pair = _Pair(children, tasks, signals)
+                    pair = _Pair(children, tasks)
                     await pair.start(server_arguments, gateway_arguments)
             except* StopRequestedError:
                 _say("Stopping when the running answers are complete; Ctrl-C again stops now.")
@@ -76,42 +75,55 @@ async def supervise(server_arguments: Sequence[str], gateway_arguments: Sequence
     raise CommandError(_how_it_ended(ended))
 
 
+@asynccontextmanager
+async def _children(hurry: asyncio.Event) -> AsyncIterator[list[Child]]:
+    """Hold the programs that the body adds; they are stopped together when it is left."""
+    children: list[Child] = []
+    try:
+        yield children
+    finally:
+        # At once: both refuse what is new, and share one time for what runs. The server
+        # completes the running answers of the gateway, which are calls to it like others.
+        async with asyncio.TaskGroup() as stops:
+            for child in children:
+                stops.create_task(child.stop(hurry))
+
+
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """The two programs.
 
     Args:
-        children: stops each of them when it is left.
+        children: the programs that run, to be stopped.
         tasks: watch them.
-        signals: the second one makes stopping quick.
     """
 
-    children: AsyncExitStack
+    children: list[Child]
     tasks: asyncio.TaskGroup
-    signals: StopSignals
 
     async def start(
         self, server_arguments: Sequence[str], gateway_arguments: Sequence[str]
     ) -> None:
         """Start both, and tell when and how they can be used."""
         progress = Progress()
-        self.children.callback(progress.clear)
-        progress.show("starting the server")
-        server = await self._start(Program.SERVER, server_arguments)
-        grpc_address = (await _wait_for(server, "listening", progress))["address"]
-        upstream = f"--upstream={reachable(grpc_address)}"
-        gateway = await self._start(Program.GATEWAY, [*gateway_arguments, upstream])
-        http_address = (await _wait_for(gateway, "listening", progress))["address"]
-        await _wait_for(server, "ready", progress)
-        async with AsyncClient(reachable(grpc_address)) as client:
-            model = await client.get_model()
-        progress.clear()
+        try:
+            progress.show("starting the server")
+            server = await self._start(Program.SERVER, server_arguments)
+            grpc_address = (await _wait_for(server, "listening", progress))["address"]
+            upstream = f"--upstream={reachable(grpc_address)}"
+            gateway = await self._start(Program.GATEWAY, [*gateway_arguments, upstream])
+            http_address = (await _wait_for(gateway, "listening", progress))["address"]
+            await _wait_for(server, "ready", progress)
+            async with AsyncClient(reachable(grpc_address)) as client:
+                model = await client.get_model()
+        finally:
+            progress.clear()
         with suppress(BrokenPipeError):  # nobody reads it; the service goes on
             print(welcome(model, http_address, grpc_address), flush=True)
 
     async def _start(self, program: Program, arguments: Sequence[str]) -> Child:
         child = await Child.start(program, arguments)
-        self.children.push_async_callback(child.stop, self.signals.second)
+        self.children.append(child)
         self.tasks.create_task(child.watch())
         return child
 
