@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,7 +28,6 @@ _ROUTES = (
     "POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /v1/models/{name}, "
     "GET /health, GET /readyz, GET /livez, GET /version"
 )
-_CONTRACT_PATH = re.compile(r"\bstopping\.[a-z_]+")  # of the fields that rules compare
 _TOO_LARGE = "larger than max"  # the words of gRPC itself for a message over the limit
 
 
@@ -248,7 +246,9 @@ def _message(
     path = json_path(details.field) if details.field else None
     if path is not None and message.startswith(details.field):
         message = path + message.removeprefix(details.field)
-    return _CONTRACT_PATH.sub(lambda found: json_path(found[0]) or found[0], message)
+    # The one field that the rules of others name.
+    limit = json_path("stopping.max_output_tokens")
+    return message.replace("max_output_tokens", limit) if limit else message
 
 
 def _param(row: _Row, path: str | None) -> str | None:

@@ -152,7 +152,7 @@ def test_every_field_in_the_words_is_named_as_the_caller_knows_it():
     field = "stopping.min_output_tokens"
     error = rpc_error(
         StatusCode.INVALID_ARGUMENT,
-        f"{field} must be at most stopping.max_output_tokens.",
+        f"{field} must be at most max_output_tokens.",
         reason("INVALID_FIELD"),
         BadRequest(field_violations=[BadRequest.FieldViolation(field=field)]),
     )

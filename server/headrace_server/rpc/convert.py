@@ -300,7 +300,7 @@ def _to_stopping(message: stopping_pb2.Stopping) -> Stopping:
     _require(
         maximum is None or minimum <= maximum,
         "stopping.min_output_tokens",
-        "must be at most stopping.max_output_tokens",
+        "must be at most max_output_tokens",
     )
     _check_stop_sequences(message.stop_sequences)
     _require(
