@@ -36,6 +36,7 @@ than it queues; what is over would be held back by gRPC without a word.
 """
 
 _SERVICE = "headrace.v1.InferenceService"
+_MODEL_HEADER = "x-headrace-model-bin"
 _MODEL_PAGE_SIZE = 1000
 
 _RequestT = TypeVar("_RequestT")
@@ -77,6 +78,9 @@ class CallContext:
 class Answer:
     """The responses of one Generate call. Iterating raises ApiError unless the call ends
     with a finished answer.
+
+    Attributes:
+        model: the name of the model that answers, known after `wait_for_admission`.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Answer:
         self._context = context
         self._read_ahead: inference_service_pb2.GenerateResponse | None = None
         self._is_finished = False
+        self.model = ""
 
     async def wait_for_admission(self) -> None:
         """Wait until the server has taken the request.
@@ -97,7 +102,11 @@ class Answer:
         Raises:
             ApiError: it has not.
         """
-        if not await self._call.initial_metadata():
+        headers = await self._call.initial_metadata()
+        for key, value in headers:
+            if key == _MODEL_HEADER and isinstance(value, bytes):
+                self.model = value.decode("utf-8", "replace")
+        if not headers:
             # Either a refusal, whose status comes with the first read, or a server that
             # says nothing before its first response.
             self._read_ahead = await self._read()
@@ -204,7 +213,7 @@ class Upstream:
             return (await _unary(self._inference.Detokenize, request, context)).text
 
     async def get_model(self, name: str, context: CallContext) -> model_pb2.Model:
-        """Return a model by its name or an alias; the served one for an empty name.
+        """Return a model by its name or an alias.
 
         Raises:
             ApiError: 404, there is none; 503, it is not loaded yet.

@@ -153,7 +153,10 @@ class ScriptedServer(
         for step in self.script(request):
             match step:
                 case Admit():
-                    context.send_initial_metadata((("x-request-id", REQUEST_ID),))
+                    model = self.models[0].name.encode()
+                    context.send_initial_metadata(
+                        (("x-request-id", REQUEST_ID), ("x-headrace-model-bin", model))
+                    )
                 case Hold():
                     holds.append(step)
                     step.reached.set()

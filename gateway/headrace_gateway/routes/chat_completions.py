@@ -39,15 +39,18 @@ class ChatCompletions:
         chat = parse_chat_request(await read_object(request, gateway.config))
         options = chat.options
         context = call_context(request, gateway.config, options.json_path)
-        async with event_stream(request, gateway.config) as events, gateway.in_flight.enter():
-            identity = await identify("chatcmpl", options, gateway.upstream, context)
-            async with self._admitted(chat, context) as answer:
-                if not options.stream:
-                    [whole] = await collect([answer])
-                    exchange_of(request).counts = whole.counts
-                    return json_response(chat_completion(identity, whole))
-                chunks = ChatChunks(identity, include_usage=options.include_usage)
-                exchange_of(request).counts = await relay(events, [answer], chunks)
+        async with (
+            event_stream(request, gateway.config) as events,
+            gateway.in_flight.enter(),
+            self._admitted(chat, context) as answer,
+        ):
+            identity = identify("chatcmpl", options, answer)
+            if not options.stream:
+                [whole] = await collect([answer])
+                exchange_of(request).counts = whole.counts
+                return json_response(chat_completion(identity, whole))
+            chunks = ChatChunks(identity, include_usage=options.include_usage)
+            exchange_of(request).counts = await relay(events, [answer], chunks)
         return events.response
 
     @asynccontextmanager

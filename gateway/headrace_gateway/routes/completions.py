@@ -39,10 +39,10 @@ class Completions:
         options = body.options
         context = call_context(request, gateway.config, options.json_path)
         async with event_stream(request, gateway.config) as events, gateway.in_flight.enter():
-            identity = await identify("cmpl", options, gateway.upstream, context)
             echoes = await self._echoes(body, context)
             requests = body.to_generate_requests()
             async with gateway.upstream.generate_all(requests, context) as answers:
+                identity = identify("cmpl", options, answers[0])
                 if not options.stream:
                     wholes = await collect(answers)
                     counts = sum((whole.counts for whole in wholes), TokenCounts())

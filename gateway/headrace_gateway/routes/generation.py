@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headrace.v1 import inference_service_pb2
     from headrace_gateway.config import GatewayConfig
     from headrace_gateway.openai.options import Options
-    from headrace_gateway.upstream import Answer, CallContext, Upstream
+    from headrace_gateway.upstream import Answer
 
 
 class Chunks(Protocol):
@@ -55,15 +55,9 @@ def event_stream(request: web.Request, config: GatewayConfig) -> EventStream:
     )
 
 
-async def identify(
-    prefix: str, options: Options, upstream: Upstream, context: CallContext
-) -> Identity:
-    """Return a new identity with the name asked for, or that of the served model.
-
-    Raises:
-        ApiError: no model was asked for, and the server does not tell.
-    """
-    model = options.model or (await upstream.get_model("", context)).name
+def identify(prefix: str, options: Options, answer: Answer) -> Identity:
+    """Return a new identity with the name asked for, or that of the model that answers."""
+    model = options.model or answer.model
     return Identity(f"{prefix}-{uuid.uuid4().hex}", int(time.time()), model)
 
 

@@ -92,10 +92,10 @@ class Call:
         """The id by which the client knows this call: its own, or the server's."""
         return (REQUEST_ID_HEADER, self.client_id or self.id)
 
-    async def accept(self) -> None:
-        """Send the response headers: the request is admitted."""
+    async def accept(self, *headers: tuple[str, str | bytes]) -> None:
+        """Send the response headers, these and the id: the request is admitted."""
         self.stage = Stage.WAITING
-        await self._context.send_initial_metadata((self.id_header(),))
+        await self._context.send_initial_metadata((self.id_header(), *headers))
 
     async def write(self, message: Message) -> None:
         """Send a response.

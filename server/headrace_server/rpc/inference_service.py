@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace_server.errors import DuplicateRequestIdError
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from headrace_server.rpc.model_service import ServedNames
     from headrace_server.text.generation import TextDelta
     from headrace_server.text.pipeline import TextPipeline
+
+
+# Names need not be ASCII, which only binary metadata can carry.
+MODEL_HEADER: Final = "x-headrace-model-bin"
 
 
 class InferenceService:
@@ -45,7 +49,7 @@ class InferenceService:
             async with self._pipeline.generate(request) as answer:
                 call.prompt_token_count = answer.prompt_token_count
                 call.output_token_count = 0
-                await call.accept()
+                await call.accept((MODEL_HEADER, self._names.name.encode()))
                 is_first = True
                 async for delta in answer:
                     _note(call, delta)

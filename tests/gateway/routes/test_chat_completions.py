@@ -5,7 +5,7 @@ import pytest
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1.stopping_pb2 import FINISH_REASON_MAX_OUTPUT_TOKENS
-from tests.client.scripted_server import Admit, Refusal, end, piece
+from tests.client.scripted_server import Admit, Refusal, a_model, end, piece
 from tests.gateway.conftest import events_of
 
 PATH = "/v1/chat/completions"
@@ -76,10 +76,12 @@ async def test_usage_comes_last_and_only_on_request(gateway):
 
 
 async def test_without_a_model_the_answer_names_the_served_one(gateway, server):
-    """A caller who names no model learns which one has answered."""
+    """A caller who names no model learns which one has answered, from the call that it made."""
+    server.models = [a_model("tiny-é")]
     async with gateway.post(PATH, {"messages": MESSAGES}) as response:
-        assert (await response.json())["model"] == "tiny"
+        assert (await response.json())["model"] == "tiny-é"
     assert server.calls[0].request.model == ""
+    assert server.unary_request is None
 
 
 async def test_an_upper_bound_beyond_the_context_is_no_error(gateway, server):

@@ -124,6 +124,16 @@ async def test_a_sane_id_of_the_client_is_echoed(under, sent, is_echoed):
         assert (found["x-request-id"] == sent) == is_echoed
 
 
+async def test_the_headers_name_the_model_that_answers():
+    """Whatever name the request used, the headers hold the first one, in UTF-8."""
+    async with running_server("--served-model-name", "petit/modèle", "alias") as under:
+        for asked in ("", "alias"):
+            call = under.generate(model=asked, stopping=SHORT)
+            headers = dict(await call.initial_metadata())
+            await collect(call)
+            assert headers["x-headrace-model-bin"].decode() == "petit/modèle"
+
+
 async def test_a_stop_sequence_ends_the_answer_and_is_named(under):
     """The text ends before the stop, and Finish tells which one it was."""
     whole = text_of(await collect(under.generate(stopping=SHORT, sampling=GREEDY)))

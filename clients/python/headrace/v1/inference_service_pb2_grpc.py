@@ -49,6 +49,8 @@ class InferenceServiceStub:
     - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
     The response headers, the trailers of an error and the server's log repeat it;
     without one they hold an id of the server's own.
+    - The response headers of Generate hold `x-headrace-model-bin`, the name of the
+    model that answers, in UTF-8.
     """
 
     def __init__(self, channel):
@@ -98,6 +100,8 @@ class InferenceServiceServicer:
     - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
     The response headers, the trailers of an error and the server's log repeat it;
     without one they hold an id of the server's own.
+    - The response headers of Generate hold `x-headrace-model-bin`, the name of the
+    model that answers, in UTF-8.
     """
 
     def Generate(self, request, context):
@@ -172,6 +176,8 @@ class InferenceService:
     - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
     The response headers, the trailers of an error and the server's log repeat it;
     without one they hold an id of the server's own.
+    - The response headers of Generate hold `x-headrace-model-bin`, the name of the
+    model that answers, in UTF-8.
     """
 
     @staticmethod

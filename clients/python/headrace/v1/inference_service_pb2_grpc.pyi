@@ -50,6 +50,8 @@ class InferenceServiceStub:
       - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
         The response headers, the trailers of an error and the server's log repeat it;
         without one they hold an id of the server's own.
+      - The response headers of Generate hold `x-headrace-model-bin`, the name of the
+        model that answers, in UTF-8.
     """
 
     @_typing.overload
@@ -90,6 +92,8 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
       - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
         The response headers, the trailers of an error and the server's log repeat it;
         without one they hold an id of the server's own.
+      - The response headers of Generate hold `x-headrace-model-bin`, the name of the
+        model that answers, in UTF-8.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -126,6 +130,8 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
       - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
         The response headers, the trailers of an error and the server's log repeat it;
         without one they hold an id of the server's own.
+      - The response headers of Generate hold `x-headrace-model-bin`, the name of the
+        model that answers, in UTF-8.
     """
 
     @_abc_1.abstractmethod
