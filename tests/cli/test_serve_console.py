@@ -7,7 +7,7 @@ import pytest
 from headrace import Capability
 from headrace.cli import main
 from headrace.cli.serve import command
-from headrace.cli.serve.console import progress_bar, reachable, welcome
+from headrace.cli.serve.console import program, progress_bar, reachable, welcome
 from tests.client.test_client import TINY
 
 
@@ -41,6 +41,35 @@ def test_all_addresses_are_reached_on_the_loopback(address, expected):
     assert reachable(address) == expected
 
 
+@pytest.mark.parametrize(
+    ("argument", "directory", "expected"),
+    [
+        ("env/bin/headrace", ".", "env/bin/headrace"),
+        ("../env/bin/headrace", "sub", "../env/bin/headrace"),
+        ("./headrace", "env/bin", "{root}/env/bin/headrace"),
+        ("../../../../env/bin/headrace", "a/b/c/d", "../../../../env/bin/headrace"),
+        ("env/bin/__main__.py", ".", "'my env/python3' -m headrace"),
+    ],
+)
+def test_the_program_is_named_so_that_it_can_be_started(
+    monkeypatch, tmp_path, argument, directory, expected
+):
+    """Without headrace on the PATH the examples name the file, as short as it can be."""
+    (tmp_path / directory).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path / directory)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", [argument])
+    monkeypatch.setattr("sys.executable", str(tmp_path / "my env" / "python3"))
+    assert program() == expected.format(root=tmp_path)
+
+
+def test_a_program_on_the_path_is_named_without_it(monkeypatch, tmp_path):
+    """With headrace on the PATH its name is enough."""
+    (tmp_path / "headrace").touch(mode=0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == "headrace"
+
+
 def test_a_model_without_a_chat_template_gets_other_examples():
     """The examples suit the model: a text to continue where there is no conversation."""
     model = TINY.__class__(
@@ -50,7 +79,7 @@ def test_a_model_without_a_chat_template_gets_other_examples():
         }
     )
     text = welcome(model, "127.0.0.1:1919", "0.0.0.0:1920")
-    assert 'headrace generate "Once upon a time"\n' in text
+    assert 'generate "Once upon a time" --max-tokens 60\n' in text
     assert "/v1/completions" in text
     assert '{"text": "Once upon a time"}' in text
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.results import Capability
@@ -67,6 +71,23 @@ def reachable(address: str) -> str:
     return f"{_ANY_ADDRESS.get(host, host)}:{port}"
 
 
+def program() -> str:
+    """Return how a shell in this directory starts the command `headrace`."""
+    if shutil.which("headrace"):
+        return "headrace"
+    script = Path(sys.argv[0]).absolute()
+    if script.name == "headrace":
+        return _short(script)
+    return f"{_short(Path(sys.executable))} -m headrace"
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    # A bare name would be looked for on the PATH.
+    is_better = os.sep in relative and len(relative) < len(str(path))
+    return shlex.quote(relative if is_better else str(path))
+
+
 def welcome(model: Model, http_address: str, grpc_address: str) -> str:
     """Return what is served, where, and how to try it."""
     http, grpc = reachable(http_address), reachable(grpc_address)
@@ -75,11 +96,11 @@ def welcome(model: Model, http_address: str, grpc_address: str) -> str:
     body: dict[str, object]
     prompt: dict[str, object]
     if Capability.CHAT in model.capabilities:
-        command = f"headrace chat{target}"
+        command = f"{program()} chat{target}"
         path, body = "chat/completions", {"messages": [{"role": "user", "content": _QUESTION}]}
         prompt = {"chat": {"messages": [{"role": "ROLE_USER", "content": _QUESTION}]}}
     else:
-        command = f'headrace generate "{_BEGINNING}"{target}'
+        command = f'{program()} generate "{_BEGINNING}" --max-tokens 60{target}'
         path, body, prompt = "completions", {"prompt": _BEGINNING}, {"text": _BEGINNING}
     return f"""
 Serving {model.name}{aliases} with {model.context_length} tokens of context.
