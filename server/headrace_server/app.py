@@ -40,6 +40,10 @@ END_SECONDS: Final = 1.0
 # A Watch of health ends by itself as soon as it has told the news.
 PROBE_SECONDS: Final = 0.1
 
+# The level of calls that programs repeat to see how the server is; a gateway that waits for
+# the model asks ModelService for the reason each time.
+_QUIET: Final = logging.DEBUG
+
 _INFERENCE: Final = inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"]
 _MODEL: Final = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
 _HEALTH: Final = health_pb2.DESCRIPTOR.services_by_name["Health"]
@@ -184,7 +188,10 @@ def _register(
     )
     model = ModelService(names, availability)
     boundary.register(
-        grpc_server, _MODEL, {"ListModels": model.list_models, "GetModel": model.get_model}
+        grpc_server,
+        _MODEL,
+        {"ListModels": model.list_models, "GetModel": model.get_model},
+        log_level=_QUIET,
     )
     health = Health(availability, [_INFERENCE.full_name, _MODEL.full_name])
     boundary.register(
@@ -192,6 +199,7 @@ def _register(
         _HEALTH,
         {"Check": health.check, "List": health.list_all, "Watch": health.watch},
         is_probe=True,
+        log_level=_QUIET,
     )
     mirror = reflection.Reflection([_INFERENCE, _MODEL, _HEALTH])
     for name in reflection.SERVICE_NAMES:
@@ -201,6 +209,7 @@ def _register(
             {"ServerReflectionInfo": mirror.answer},
             name=name,
             is_probe=True,
+            log_level=_QUIET,
         )
 
 

@@ -56,6 +56,7 @@ class Boundary:
         *,
         name: str | None = None,
         is_probe: bool = False,
+        log_level: int = logging.INFO,
     ) -> None:
         """Serve every RPC of a service.
 
@@ -66,11 +67,11 @@ class Boundary:
                 that of a stream writes them to the call; that of a stream of
                 requests is given an iterator of them.
             name: the full name under which it is served, if not its own.
-            is_probe: the calls are probes, see `Calls`, and the log tells of them at
-                level DEBUG.
+            is_probe: the calls are probes, see `Calls`.
+            log_level: of their lines in the access log.
         """
         methods = {
-            method.name: self._method_handler(method, handlers[method.name], is_probe)
+            method.name: self._method_handler(method, handlers[method.name], is_probe, log_level)
             for method in service.methods
         }
         server.add_registered_method_handlers(name or service.full_name, methods)
@@ -80,6 +81,7 @@ class Boundary:
         method: MethodDescriptor,
         handler: Handler,
         is_probe: bool,
+        log_level: int,
     ) -> grpc.RpcMethodHandler[Any, Any]:
         name = f"{method.containing_service.name}/{method.name}"
         parse = _parser(method)
@@ -87,11 +89,11 @@ class Boundary:
         # Requests arrive as bytes: what grpc.aio does with a message that it cannot parse
         # is to send the text of the exception.
         async def respond(raw: bytes, context: Context) -> Message | None:
-            call = Call(context, name, self._stall_seconds)
+            call = Call(context, name, self._stall_seconds, log_level)
             return await self._answer(call, context, is_probe, lambda: handler(call, parse(raw)))
 
         async def converse(raws: AsyncIterator[bytes], context: Context) -> None:
-            call = Call(context, name, self._stall_seconds)
+            call = Call(context, name, self._stall_seconds, log_level)
             requests = (parse(raw) async for raw in raws)
             await self._answer(call, context, is_probe, lambda: handler(call, requests))
 
@@ -113,14 +115,13 @@ class Boundary:
         is_probe: bool,
         work: Callable[[], Awaitable[Message | None]],
     ) -> Message | None:
-        level = logging.DEBUG if is_probe else logging.INFO
         try:
             async with self._calls.enter(call, is_probe=is_probe):
                 response = await _work_in_time(call, work)
         except asyncio.CancelledError:
             if _client_left():
                 # Re-raised: a handler that returns instead leaks memory inside grpc.aio.
-                _log_call(level, call, _code_of_leaving(call))
+                _log_call(call, _code_of_leaving(call))
                 raise
             # Without a status of ours grpc.aio would send none, and the client would hang.
             status = to_status(
@@ -130,7 +131,7 @@ class Boundary:
             )
         except aio.BaseError:
             # The connection broke under a write; the cancellation is on its way.
-            _log_call(level, call, _code_of_leaving(call))
+            _log_call(call, _code_of_leaving(call))
             raise
         except RequestError as error:
             status = _to_status(call, error)
@@ -138,9 +139,9 @@ class Boundary:
             _log.exception("unexpected error", extra={"fields": {"request_id": call.id}})
             status = to_status(internal_error(call.id))
         else:
-            _log_call(level, call, "OK")
+            _log_call(call, "OK")
             return response
-        _log_call(level, call, status.code.name, status)
+        _log_call(call, status.code.name, status)
         trailers = (*status.trailers, call.id_header())
         return await context.abort(status.code, status.message, trailers)  # it always raises
 
@@ -188,12 +189,12 @@ def _to_status(call: Call, error: RequestError) -> RpcStatus:
     return to_status(error)
 
 
-def _log_call(level: int, call: Call, code: str, status: RpcStatus | None = None) -> None:
+def _log_call(call: Call, code: str, status: RpcStatus | None = None) -> None:
     """Write the line of the access log. It never holds text of a prompt or an answer."""
     timing = call.timing
     log_event(
         _log,
-        level,
+        call.log_level,
         "call",
         request_id=call.id,
         method=call.method,

@@ -45,6 +45,7 @@ class Call:
         context: the call as gRPC knows it.
         method: its name for the log, such as ``InferenceService/Generate``.
         stall_seconds: the longest time that one write may take.
+        log_level: of its line in the access log.
 
     Attributes:
         id: unique for ever, the server's own.
@@ -56,10 +57,15 @@ class Call:
     """
 
     def __init__(
-        self, context: aio.ServicerContext[Any, Any], method: str, stall_seconds: float
+        self,
+        context: aio.ServicerContext[Any, Any],
+        method: str,
+        stall_seconds: float,
+        log_level: int,
     ) -> None:
         self.id = uuid.uuid4().hex
         self.method = method
+        self.log_level = log_level
         self.peer = context.peer()
         self.client_id = _client_id(context)
         self.arrival_seconds = asyncio.get_running_loop().time()

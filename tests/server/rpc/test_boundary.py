@@ -227,6 +227,23 @@ async def test_each_call_is_one_line_of_the_log_without_any_text(under, caplog):
     assert len({line["request_id"] for line in (good, bad, left)}) == 3
 
 
+async def test_questions_about_the_server_are_logged_for_debugging_only(under, caplog):
+    """Calls that programs repeat while they wait do not bury those of callers, good or bad."""
+    caplog.set_level(logging.DEBUG)
+    await under.models.ListModels(model_service_pb2.ListModelsRequest())
+    await failure(under.models.GetModel(model_service_pb2.GetModelRequest(name="gpt-4")))
+    await under.inference.Tokenize(pb.TokenizeRequest(text="a"))
+    assert [
+        (record.fields["method"], record.levelno)
+        for record in caplog.records
+        if record.message == "call"
+    ] == [
+        ("ModelService/ListModels", logging.DEBUG),
+        ("ModelService/GetModel", logging.DEBUG),
+        ("InferenceService/Tokenize", logging.INFO),
+    ]
+
+
 class LateContext:
     """A call whose deadline was over before its handler ran."""
 
