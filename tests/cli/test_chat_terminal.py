@@ -102,6 +102,23 @@ def test_ctrl_c_counts_in_a_row_only(chat):
     assert chat.process.poll() is None
 
 
+@pytest.mark.parametrize("keys", ["half a quest", '"""half a\n'])
+def test_ctrl_c_with_a_line_begun_does_not_leave(chat, keys):
+    """A second Ctrl-C drops what was typed after the first; the third in a row leaves."""
+    chat.type(CTRL_C)
+    chat.wait_for(PROMPT)
+    chat.type(keys)
+    chat.wait_for("half a")
+    if keys.endswith("\n"):
+        chat.wait_for("... ")
+    chat.type(CTRL_C)
+    chat.wait_for("[Ctrl-C again or Ctrl-D to leave]")
+    chat.wait_for(PROMPT)
+    chat.type(CTRL_C)
+    assert chat.wait_for_end() == 130
+    assert b"Traceback" not in chat.shown
+
+
 def test_an_error_leaves_the_program_running(chat, server):
     """After an error a person can go on, and the failed question is not kept."""
     refusal = Refusal(grpc.StatusCode.INTERNAL, "Something broke.", "INTERNAL")

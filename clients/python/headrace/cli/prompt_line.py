@@ -12,7 +12,7 @@ from headrace.cli.errors import CommandError
 from headrace.cli.terminal import note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _MAX_HISTORY_LINES = 1000
 _BLOCK_QUOTES = '"""'
@@ -45,41 +45,49 @@ class TypedLines:
     """The lines that a person types, with editing and history.
 
     A text in triple quotes may have several lines. Ctrl-C drops what was typed; the
-    second one in a row ends, as Ctrl-D does.
+    next one ends, as Ctrl-D does, if nothing was typed in between.
+
+    Args:
+        unfinished_line: returns what of a line was typed when Ctrl-C came.
     """
+
+    def __init__(self, unfinished_line: Callable[[], str]) -> None:
+        self._unfinished_line = unfinished_line
 
     def read(self) -> str | None:
         """Return the next text; None at the end.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C was typed twice in a row.
+            KeyboardInterrupt: Ctrl-C was typed twice with nothing in between.
         """
-        try:
-            return self._read()
-        except KeyboardInterrupt:
-            print()
-            note("Ctrl-C again or Ctrl-D to leave")
-        try:
-            return self._read()
-        except KeyboardInterrupt:
-            print()
-            raise
+        is_first = True
+        while True:
+            lines: list[str] = []
+            try:
+                return self._read(lines)
+            except KeyboardInterrupt:
+                print()
+                if not (is_first or lines or self._unfinished_line()):
+                    raise
+                note("Ctrl-C again or Ctrl-D to leave")
+                is_first = False
 
-    def _read(self) -> str | None:
+    def _read(self, lines: list[str]) -> str | None:
+        """Read a text by its lines, which are added to `lines` one by one."""
         try:
-            text = input(">>> ")
-            if text.startswith(_BLOCK_QUOTES):
-                text = text.removeprefix(_BLOCK_QUOTES)
-                while not text.rstrip().endswith(_BLOCK_QUOTES):
-                    text += "\n" + input("... ")
-                text = text.rstrip().removesuffix(_BLOCK_QUOTES)
+            lines.append(input(">>> "))
+            if lines[0].startswith(_BLOCK_QUOTES):
+                lines[0] = lines[0].removeprefix(_BLOCK_QUOTES)
+                while not lines[-1].rstrip().endswith(_BLOCK_QUOTES):
+                    lines.append(input("... "))
+                lines[-1] = lines[-1].rstrip().removesuffix(_BLOCK_QUOTES)
         except EOFError:
             print()
             return None
         except UnicodeDecodeError:
             note("that was not text in UTF-8 and is dropped")
             return ""
-        return text
+        return "\n".join(lines)
 
 
 @contextmanager
@@ -101,7 +109,7 @@ def line_source(*, is_interactive: bool) -> Iterator[LineSource]:
     except OSError as error:
         note(f"the history in {path} cannot be used: {error.strerror}")
     try:
-        yield TypedLines()
+        yield TypedLines(readline.get_line_buffer)
     finally:
         if os.access(path, os.W_OK):
             readline.write_history_file(path)
