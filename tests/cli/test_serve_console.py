@@ -95,5 +95,5 @@ def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypa
     assert main(["serve"]) == 1
     assert capsys.readouterr().err == (
         "headrace: Serving needs packages that are not installed (aiohttp, torch). "
-        "Install them with: pip install 'headrace[server,gateway]'\n"
+        "Install them, in a checkout of Headrace, with: pip install '.[server,gateway]'\n"
     )

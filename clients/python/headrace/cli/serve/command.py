@@ -60,7 +60,7 @@ def run(given: argparse.Namespace) -> int:
     if missing:
         raise CommandError(
             f"Serving needs packages that are not installed ({', '.join(missing)}). "
-            "Install them with: pip install 'headrace[server,gateway]'"
+            "Install them, in a checkout of Headrace, with: pip install '.[server,gateway]'"
         )
     return asyncio.run(
         supervise(arguments_for(Program.SERVER, given), arguments_for(Program.GATEWAY, given))
