@@ -55,7 +55,7 @@ COMPLETION_FIELDS: dict[str, Reader] = {
 
 _NOTHING: tuple[object, ...] = (False, "", [], {})
 
-_NEUTRAL: dict[str, tuple[object, ...]] = {
+NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
     "n": (1,),
     "best_of": (1,),
     "top_logprobs": (0,),
@@ -116,7 +116,7 @@ def read_fields(body: Mapping[str, object], supported: Mapping[str, Reader]) -> 
         for name, read in supported.items()
         if body.get(name) is not None
     }
-    for name, neutral in _NEUTRAL.items():
+    for name, neutral in NEUTRAL_VALUES.items():
         value = body.get(name)
         if value is not None and name not in supported and not _is_one_of(value, neutral):
             raise invalid_field(name, _unsupported(name, neutral))
