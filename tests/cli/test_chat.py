@@ -115,6 +115,20 @@ def test_an_error_ends_a_pipe(chat, server, reason, hint):
     assert len(server.calls) == 1
 
 
+def test_a_refused_flag_ends_with_2(chat, server):
+    """A value that the server refuses is called by its flag, as a mistake on the command line."""
+    refusal = Refusal(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "sampling.temperature must be from 0 to 2.",
+        "INVALID_FIELD",
+        "sampling.temperature",
+    )
+    server.script = lambda request: iter([refusal])
+    result = chat("Hi", arguments=["--temperature", "5"])
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "headrace: --temperature must be from 0 to 2.\n"
+
+
 def test_a_pipe_that_is_not_utf8_is_refused(start, server):
     """Bytes that are no text are refused with a sentence."""
     process = start("chat", "--target", server.target)

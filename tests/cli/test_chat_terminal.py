@@ -132,6 +132,23 @@ def test_an_error_leaves_the_program_running(chat, server):
     assert sent(server.calls[1]) == [("user", "Again")]
 
 
+def test_a_refused_flag_ends_the_program(chat, server):
+    """Where the server refuses the value of a flag no turn can be answered, so the chat ends."""
+    server.script = lambda request: iter(
+        [
+            Refusal(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                "sampling.top_k must be at least 0.",
+                "INVALID_FIELD",
+                "sampling.top_k",
+            )
+        ]
+    )
+    chat.type("Hi\n")
+    chat.wait_for("headrace: --top-k must be at least 0.")
+    assert chat.wait_for_end() == 2
+
+
 def test_triple_quotes_hold_several_lines(chat, server):
     """A text between triple quotes is one turn with its lines."""
     chat.type('"""one\n')

@@ -99,7 +99,7 @@ def test_stats_go_beside_the_answer(generate):
 
 
 def test_a_refusal_names_the_flag(generate, server):
-    """A refused option is called by the name of its flag."""
+    """A refused option is called by the name of its flag, and is a mistake on the command line."""
     server.script = lambda request: iter(
         [
             Refusal(
@@ -111,7 +111,7 @@ def test_a_refusal_names_the_flag(generate, server):
         ]
     )
     result = generate("Hi", "--max-tokens=-1")
-    assert (result.returncode, result.stdout) == (1, "")
+    assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "headrace: --max-tokens must be at least 0.\n"
 
 

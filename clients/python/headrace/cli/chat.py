@@ -16,6 +16,7 @@ from headrace.cli.flags import (
     add_options,
     add_target,
     read_options,
+    to_command_error,
 )
 from headrace.cli.prompt_line import line_source
 from headrace.cli.terminal import AnswerPrinter, note, statistics
@@ -160,6 +161,9 @@ class Chat:
             note("stopped")
         except headrace.HeadraceError as error:
             printer.begin_line()
+            mistake = to_command_error(error)
+            if mistake.exit_code is ExitCode.USAGE:  # each turn would end like this
+                raise mistake from error
             hint = " /reset makes room." if error.reason == "CONTEXT_LENGTH_EXCEEDED" else ""
             self._report(error.message + hint)
             return

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headrace.channel import DEFAULT_TARGET, parse_target
-from headrace.cli.errors import ExitCode
+from headrace.cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
+
+    from headrace.errors import HeadraceError
 
     # argparse has no public name for what add_subparsers returns.
     Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001
@@ -147,7 +149,16 @@ def read_options(given: argparse.Namespace) -> Mapping[str, Any]:
     return {name: value for name in names if (value := getattr(given, name, None)) is not None}
 
 
-def flag_of_option(option: str | None) -> str | None:
-    """Return the flag that sets an option of the client; None where there is none."""
+def to_command_error(error: HeadraceError) -> CommandError:
+    """Return the error of a call in the words of the command line.
+
+    A value that the server refuses is a mistake on the command line where a flag has set it.
+    """
     flags = {flag.option: flag.flag for flag in (*SAMPLING_FLAGS, *STOPPING_FLAGS)}
-    return flags.get((option or "").partition("[")[0])
+    option = error.field or ""
+    flag = flags.get(option.partition("[")[0])
+    if flag is None:
+        return CommandError(error.message)
+    if error.message.startswith(option):
+        return CommandError(flag + error.message.removeprefix(option), ExitCode.USAGE)
+    return CommandError(error.message, ExitCode.USAGE)

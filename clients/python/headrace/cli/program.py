@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import headrace
 from headrace.cli.chat import add_to as add_chat
 from headrace.cli.errors import CommandError, ExitCode
-from headrace.cli.flags import Parser, flag_of_option
+from headrace.cli.flags import Parser, to_command_error
 from headrace.cli.generate import add_to as add_generate
 from headrace.cli.health import add_to as add_health
 from headrace.cli.models import add_to as add_models
@@ -32,7 +32,7 @@ examples:
 exit status:
   0    done
   1    failed; the last line on stderr says why
-  2    the command line is wrong
+  2    the command line is wrong, or the server refuses the value of a flag
   130  stopped by Ctrl-C
   141  the reader of the output left, as after `| head`
 """
@@ -67,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.BROKEN_PIPE
     except CommandError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(error)
     except headrace.HeadraceError as error:
-        return _fail(_in_flags(error), ExitCode.FAILURE)
+        return _fail(to_command_error(error))
     return exit_code
 
 
@@ -85,14 +85,6 @@ def _build_parser() -> Parser:
     return parser
 
 
-def _in_flags(error: headrace.HeadraceError) -> str:
-    """Call the option at the head of the sentence by its flag."""
-    flag = flag_of_option(error.field)
-    if flag and error.field and error.message.startswith(error.field):
-        return flag + error.message.removeprefix(error.field)
-    return error.message
-
-
-def _fail(sentence: str, exit_code: int) -> int:
-    print(f"headrace: {sentence}", file=sys.stderr)
-    return exit_code
+def _fail(error: CommandError) -> int:
+    print(f"headrace: {error}", file=sys.stderr)
+    return error.exit_code
