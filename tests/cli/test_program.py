@@ -41,7 +41,13 @@ def test_the_version_is_that_of_the_package(run, arguments):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["chta"], "invalid choice: 'chta'"),
+        (
+            ["chta"],
+            "headrace: there is no command chta; the commands are serve, chat, generate, models, "
+            "health, version. See headrace --help.",
+        ),
+        (["generate", "hello", "world"], 'put the prompt in quotes, as in: headrace generate "'),
+        (["models", "all"], "headrace models: there is no flag or argument all. See headrace mod"),
         (["generate", "--temperature", "hot"], "--temperature: invalid float value: 'hot'"),
         (
             ["generate", "Hi", "--tempera", "1"],

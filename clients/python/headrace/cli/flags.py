@@ -25,7 +25,14 @@ TARGET_VARIABLE = "HEADRACE_TARGET"
 
 
 class Parser(argparse.ArgumentParser):
-    """Shows its help as it is written, and ends a mistake with one sentence."""
+    """Shows its help as it is written, and ends a mistake with one sentence.
+
+    Attributes:
+        extra_word_hint: what to do about a word that is no argument; None for nothing more
+            than to take it away.
+    """
+
+    extra_word_hint: str | None = None
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -42,6 +49,19 @@ class Parser(argparse.ArgumentParser):
         """Exit with the sentence of a mistake on the command line."""
         sentence = message.removeprefix("argument ")
         self.exit(ExitCode.USAGE, f"{self.prog}: {sentence}. See {self.prog} --help.\n")
+
+    def refuse(self, unknown: str) -> NoReturn:
+        """Exit with the sentence of a word that nothing knows."""
+        hint = None if unknown.startswith("-") else self.extra_word_hint
+        self.error(hint or f"there is no flag or argument {unknown}")
+
+    # argparse has no public place for the words about a choice. Only commands are choices here.
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            commands = ", ".join(map(str, action.choices))
+            raise argparse.ArgumentError(
+                None, f"there is no command {value}; the commands are {commands}"
+            )
 
 
 def seconds(text: str) -> float:

@@ -48,6 +48,7 @@ def add_to(commands: Commands) -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
+    parser.extra_word_hint = 'put the prompt in quotes, as in: headrace generate "Hello world"'
     prompt = parser.add_argument_group("prompt")
     prompt.add_argument(
         "prompt", nargs="?", metavar="PROMPT", help="the text; - or nothing reads standard input"

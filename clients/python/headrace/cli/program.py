@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _build_parser()
     given, unknown = parser.parse_known_args(arguments)
     if unknown:
-        given.parser.error(f"there is no flag or argument {unknown[0]}")
+        given.parser.refuse(unknown[0])
     if given.run is None:
         parser.print_help()
         return ExitCode.USAGE
