@@ -10,6 +10,10 @@ import grpc
 import pytest
 
 from headrace.v1 import inference_service_pb2 as pb
+from headrace.v1.stopping_pb2 import (
+    FINISH_REASON_CONTEXT_LENGTH,
+    FINISH_REASON_MAX_OUTPUT_TOKENS,
+)
 from tests.client.scripted_server import BOUND_SECONDS, Admit, Hold, Refusal, end, piece
 from tests.client.test_stream import one_piece_then
 
@@ -186,6 +190,36 @@ def test_a_terminal_gets_a_newline_and_no_control_characters(start, server):
     finally:
         os.close(controller)
         os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (FINISH_REASON_MAX_OUTPUT_TOKENS, b"[cut after 3 tokens; --max-tokens allows more]\r\n"),
+        (FINISH_REASON_CONTEXT_LENGTH, b"[cut because the context is full]\r\n"),
+    ],
+)
+def test_a_terminal_is_told_that_an_answer_was_cut(start, server, reason, words):
+    """An answer that was cut is a success, and the reason is told where a person reads stderr."""
+    server.script = lambda request: iter([Admit(), end("Long", reason=reason)])
+    controller, terminal = pty.openpty()
+    try:
+        process = start("generate", "--target", server.target, "Hi", stderr=terminal)
+        stdout, _ = process.communicate(timeout=BOUND_SECONDS)
+        assert (process.returncode, stdout) == (0, b"Long")
+        assert os.read(controller, 1000) == words
+    finally:
+        os.close(controller)
+        os.close(terminal)
+
+
+def test_a_pipe_is_not_told_that_an_answer_was_cut(generate, server):
+    """Where stderr is no terminal an answer that was cut leaves it empty."""
+    server.script = lambda request: iter(
+        [Admit(), end("Long", reason=FINISH_REASON_MAX_OUTPUT_TOKENS)]
+    )
+    result = generate("Hi")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "Long", "")
 
 
 def test_a_terminal_without_a_prompt_is_told(start, server):

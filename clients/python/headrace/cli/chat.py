@@ -19,7 +19,7 @@ from headrace.cli.flags import (
     to_command_error,
 )
 from headrace.cli.prompt_line import line_source
-from headrace.cli.terminal import AnswerPrinter, note, statistics
+from headrace.cli.terminal import AnswerPrinter, how_it_was_cut, note, statistics
 
 if TYPE_CHECKING:
     import argparse
@@ -185,16 +185,9 @@ class Chat:
         return stream.generation
 
     def _comment(self, generation: headrace.Generation) -> None:
-        match generation.finish_reason:
-            case headrace.FinishReason.MAX_OUTPUT_TOKENS:
-                count = generation.usage.output_token_count
-                note(f"cut after {count} tokens; {MAX_TOKENS.flag} allows more")
-            case headrace.FinishReason.CONTEXT_LENGTH:
-                note("cut because the context is full; /reset makes room")
-            case headrace.FinishReason.END_OF_TEXT | headrace.FinishReason.STOP_SEQUENCE:
-                pass
-            case reason:
-                note(f"cut: {reason}")
+        if cut := how_it_was_cut(generation):
+            is_full = generation.finish_reason is headrace.FinishReason.CONTEXT_LENGTH
+            note(f"{cut}; /reset makes room" if is_full else cut)
         if self.shows_statistics:
             note(statistics(generation))
 

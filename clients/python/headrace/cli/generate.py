@@ -17,7 +17,7 @@ from headrace.cli.flags import (
     add_target,
     read_options,
 )
-from headrace.cli.terminal import AnswerPrinter, note, statistics
+from headrace.cli.terminal import AnswerPrinter, how_it_was_cut, note, statistics
 
 if TYPE_CHECKING:
     import argparse
@@ -80,6 +80,8 @@ def run(given: argparse.Namespace) -> int:
     generation = asyncio.run(_answer(given.target, options, is_streamed=not given.json))
     if given.json:
         print(json.dumps(asdict(generation), ensure_ascii=False))
+    if sys.stderr.isatty() and (cut := how_it_was_cut(generation)):
+        note(cut)
     if given.stats:
         note(statistics(generation))
     return ExitCode.DONE

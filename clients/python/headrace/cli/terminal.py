@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import headrace
+import headrace
+from headrace.cli.flags import MAX_TOKENS
 
 # A model must not be able to move the cursor, set the title or reprogram the terminal.
 _VISIBLE_CONTROLS = {
@@ -39,6 +38,20 @@ class AnswerPrinter:
 def note(text: str) -> None:
     """Write a note beside the answer, to the standard error."""
     print(f"[{text}]", file=sys.stderr, flush=True)
+
+
+def how_it_was_cut(generation: headrace.Generation) -> str | None:
+    """Tell in words why an answer did not end by itself; None where it did."""
+    match generation.finish_reason:
+        case headrace.FinishReason.MAX_OUTPUT_TOKENS:
+            count = generation.usage.output_token_count
+            return f"cut after {count} tokens; {MAX_TOKENS.flag} allows more"
+        case headrace.FinishReason.CONTEXT_LENGTH:
+            return "cut because the context is full"
+        case headrace.FinishReason.END_OF_TEXT | headrace.FinishReason.STOP_SEQUENCE:
+            return None
+        case reason:
+            return f"cut: {reason}"
 
 
 def statistics(generation: headrace.Generation) -> str:
