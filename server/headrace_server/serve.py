@@ -136,6 +136,7 @@ def _tell_person(address: str) -> None:
     if sys.stdout.isatty() and sys.stderr.isatty():
         sys.stderr.write(
             "\nThe model is ready. Try it in another terminal:\n\n"
-            '  grpcurl -plaintext -d \'{"text":"Once upon a time"}\' '
+            "  grpcurl -plaintext "
+            '-d \'{"text":"Once upon a time","stopping":{"max_output_tokens":60}}\' '
             f"{address} headrace.v1.InferenceService/Generate\n\n"
         )

@@ -58,10 +58,12 @@ def test_the_conversation_is_kept(chat, server):
 
 def test_reset_forgets_and_system_is_replaced(chat, server):
     """/reset forgets the turns, /system replaces the system message, and /exit leaves."""
-    result = chat("Hi", "/reset", "/system Be kind.", "Again", "/system", "/exit", "Never")
+    result = chat(
+        "Hi", "/reset", "/system", "/system Be kind.", "Again", "/system", "/exit", "Never"
+    )
     assert sent(server.calls[1]) == [("system", "Be kind."), ("user", "Again")]
     assert len(server.calls) == 2
-    assert result.stderr == "[the conversation is forgotten]\n[Be kind.]\n"
+    assert result.stderr == "[the conversation is forgotten]\n[the model's own]\n[Be kind.]\n"
 
 
 def test_help_lists_the_commands(chat):

@@ -81,7 +81,7 @@ def test_a_model_without_a_chat_template_gets_other_examples():
     text = welcome(model, "127.0.0.1:1919", "0.0.0.0:1920")
     assert 'generate "Once upon a time" --max-tokens 60\n' in text
     assert "/v1/completions" in text
-    assert '{"text": "Once upon a time"}' in text
+    assert '{"text": "Once upon a time", "stopping": {"max_output_tokens": 60}}' in text
 
 
 def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypatch, capsys):

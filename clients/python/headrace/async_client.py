@@ -31,7 +31,7 @@ class AsyncClient:
     """A connection to a server for the tasks of one event loop.
 
         async with headrace.AsyncClient() as client:
-            print((await client.generate("Once upon a time")).text)
+            print((await client.generate("Once upon a time", max_output_tokens=60)).text)
 
     It may be made anywhere; it connects, and belongs to the event loop, from its first
     call on.

@@ -29,7 +29,7 @@ class Client:
     """A connection to a server; threads may share it.
 
         with headrace.Client() as client:
-            print(client.generate("Once upon a time").text)
+            print(client.generate("Once upon a time", max_output_tokens=60).text)
 
     Calls that the server refused without effect are made again, after the time that
     it asks for: until an answer begins, never after.

@@ -51,7 +51,7 @@ class AsyncResponseCall(Protocol):
 class GenerationStream:
     """An answer that is being made. It can be read once.
 
-        with client.stream("Once upon a time") as stream:
+        with client.stream("Once upon a time", max_output_tokens=60) as stream:
             for delta in stream:
                 print(delta.text, end="", flush=True)
         print(stream.generation.usage)
@@ -151,7 +151,7 @@ class GenerationStream:
 class AsyncGenerationStream:
     """An answer that is being made. It can be read once.
 
-        async with client.stream("Once upon a time") as stream:
+        async with client.stream("Once upon a time", max_output_tokens=60) as stream:
             async for delta in stream:
                 print(delta.text, end="", flush=True)
         print(stream.generation.usage)

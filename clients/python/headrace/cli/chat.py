@@ -40,8 +40,8 @@ Each line from a pipe is a turn, and the output is the answers alone."""
 _EPILOG = """\
 examples:
   headrace chat
-  headrace chat --system "You are a pirate." --temperature 0.7
-  printf 'My name is Ann.\\nWhat is my name?\\n' | headrace chat
+  headrace chat --system "You are a pirate." --max-tokens 60
+  printf 'What is the capital of France?\\nAnd of Italy?\\n' | headrace chat
 """
 _HELP = '''\
   /system TEXT   tell the model how to behave; without TEXT, show it
@@ -61,7 +61,7 @@ def add_to(commands: Commands) -> None:
     )
     conversation = parser.add_argument_group("conversation")
     conversation.add_argument(
-        "--system", metavar="TEXT", default="", help="how to behave (default: nothing is said)"
+        "--system", metavar="TEXT", default="", help="how to behave (default: the model's own)"
     )
     conversation.add_argument(
         "--stats", action="store_true", help="print counts and times after each answer"
@@ -144,7 +144,7 @@ class Chat:
             case "/system" if argument:
                 self.conversation.system = argument.strip()
             case "/system":
-                note(self.conversation.system or "nothing is said")
+                note(self.conversation.system or "the model's own")
             case _ if command.startswith("/"):
                 self._report(f"There is no command {command}; /help lists them.")
             case _:

@@ -30,10 +30,10 @@ Continue a text and print the answer as it is made. The output is exactly the an
 on a terminal a newline is added."""
 _EPILOG = """\
 examples:
-  headrace generate "Once upon a time"
-  headrace generate --chat "What is the capital of France?" --temperature 0
-  headrace generate --max-tokens 50 < story.txt          a newline at its end is left out
-  headrace generate --chat --system "Answer in one word." "Is the sky blue?"
+  headrace generate "Once upon a time" --max-tokens 60
+  headrace generate --chat "What is the capital of France?"
+  headrace generate --chat --system "You are a pirate." "Who are you?" --max-tokens 60
+  headrace generate --max-tokens 60 < story.txt          a newline at its end is left out
   headrace generate "2, 4, 6," --stop 20 --json | jq .token_ids
 
 Ctrl-C stops the work on the server, too, and exits with 130.
@@ -56,7 +56,11 @@ def add_to(commands: Commands) -> None:
     prompt.add_argument(
         "--chat", action="store_true", help="let the model answer the text, as in a conversation"
     )
-    prompt.add_argument("--system", metavar="TEXT", help="how to behave; goes with --chat")
+    prompt.add_argument(
+        "--system",
+        metavar="TEXT",
+        help="how to behave; goes with --chat (default: the model's own)",
+    )
     add_options(parser, "sampling (default: the model's own)", SAMPLING_FLAGS)
     add_options(parser, "length and time", STOPPING_FLAGS)
     output = parser.add_argument_group("output")
@@ -115,7 +119,7 @@ def _prompt(given: argparse.Namespace) -> dict[str, Any]:
         raise CommandError("--system goes with --chat.", ExitCode.USAGE)
     if given.prompt is None and sys.stdin.isatty():
         raise CommandError(
-            'There is no prompt. Give one, as in: headrace generate "Once upon a time"',
+            'There is no prompt. Give one, as in: headrace generate "Hello world"',
             ExitCode.USAGE,
         )
     text = _read_standard_input() if given.prompt in (None, "-") else given.prompt

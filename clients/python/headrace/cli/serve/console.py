@@ -22,6 +22,8 @@ _MAX_DETAIL_CHARACTERS = 40
 _DEFAULT_TARGETS = ("localhost:1920", "127.0.0.1:1920", "[::1]:1920")
 _QUESTION = "What is the capital of France?"
 _BEGINNING = "Once upon a time"
+# A story may otherwise go on until the context is full.
+_MAX_TOKENS = 60
 _CLEAR_LINE = "\r\x1b[K"
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - not bound here
 
@@ -100,8 +102,9 @@ def welcome(model: Model, http_address: str, grpc_address: str) -> str:
         path, body = "chat/completions", {"messages": [{"role": "user", "content": _QUESTION}]}
         prompt = {"chat": {"messages": [{"role": "ROLE_USER", "content": _QUESTION}]}}
     else:
-        command = f'{program()} generate "{_BEGINNING}" --max-tokens 60{target}'
-        path, body, prompt = "completions", {"prompt": _BEGINNING}, {"text": _BEGINNING}
+        command = f'{program()} generate "{_BEGINNING}" --max-tokens {_MAX_TOKENS}{target}'
+        path, body = "completions", {"prompt": _BEGINNING, "max_tokens": _MAX_TOKENS}
+        prompt = {"text": _BEGINNING, "stopping": {"max_output_tokens": _MAX_TOKENS}}
     return f"""
 Serving {model.name}{aliases} with {model.context_length} tokens of context.
 
