@@ -44,6 +44,9 @@ PROBE_SECONDS: Final = 0.1
 # the model asks ModelService for the reason each time.
 _QUIET: Final = logging.DEBUG
 
+# Whoever reads it may have started this program by `headrace serve`.
+_PORT_FLAGS: Final = "--port (--grpc-port of headrace serve)"
+
 _INFERENCE: Final = inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"]
 _MODEL: Final = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
 _HEALTH: Final = health_pb2.DESCRIPTOR.services_by_name["Health"]
@@ -132,7 +135,9 @@ def _bind(config: RpcConfig) -> tuple[aio.Server, str]:
     try:
         port = server.add_insecure_port(f"{host}:{config.port}")
     except RuntimeError as error:
-        raise StartError(f"Cannot listen on {host}:{config.port}; choose another port.") from error
+        raise StartError(
+            f"Cannot listen on {host}:{config.port}; choose another port with {_PORT_FLAGS}."
+        ) from error
     return server, f"{host}:{port}"
 
 
@@ -159,11 +164,12 @@ def _why_not_bound(config: RpcConfig, error: OSError) -> str:
         case errno.EADDRINUSE:
             return (
                 f"Port {config.port} on {config.host} is taken; stop the program that has it or "
-                "choose another port."
+                f"choose another with {_PORT_FLAGS}."
             )
         case errno.EACCES:
             return (
-                f"Port {config.port} needs more rights than this user has; choose one above 1023."
+                f"Port {config.port} needs more rights than this user has; choose one above 1023 "
+                f"with {_PORT_FLAGS}."
             )
         case _:
             return f"{config.host} is no address of this machine; choose another with --host."

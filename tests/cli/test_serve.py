@@ -289,6 +289,7 @@ def test_a_taken_port_is_one_sentence(start, flag, program):
     assert len(lines) == 1
     assert lines[0].startswith(f"{program}: ")
     assert str(port) in lines[0]
+    assert re.search(rf"[Cc]hoose another with .*{flag}\b", lines[0])
     assert are_gone(family)
 
 

@@ -49,6 +49,7 @@ async def test_a_taken_port_is_one_sentence():
         status, _, err = await outcome("--backend", "simulated", "--port", port)
         assert status == 1
         assert f"Port {port} on 127.0.0.1 is taken" in err
+        assert "choose another with --port (--grpc-port of headrace serve)." in err
         assert err.count("\n") == 1
 
 
