@@ -15,10 +15,16 @@ LOAD_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Stack:
-    """The whole service on the default model, with a client of each front."""
+    """The whole service on the default model; `url` is that of the gateway."""
 
     server: Under
-    http: aiohttp.ClientSession
+    url: str
+
+    def open_http(self) -> aiohttp.ClientSession:
+        """Open an HTTP client whose connections end with their requests."""
+        return aiohttp.ClientSession(
+            self.url, raise_for_status=True, connector=aiohttp.TCPConnector(force_close=True)
+        )
 
     async def all_returned(self) -> None:
         await self.server.all_returned()
@@ -36,7 +42,4 @@ async def stack():
         gateway = await opened.enter_async_context(
             running(GatewayConfig(port=0, upstream=server.address))
         )
-        http = await opened.enter_async_context(
-            aiohttp.ClientSession(f"http://{gateway.address}", raise_for_status=True)
-        )
-        yield Stack(server, http)
+        yield Stack(server, f"http://{gateway.address}")

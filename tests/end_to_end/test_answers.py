@@ -30,7 +30,10 @@ async def test_grpc_says_paris(stack):
 async def test_http_says_paris(stack):
     """A chat over HTTP is answered with the same words."""
     body = {"messages": [{"role": "user", "content": QUESTION}], "temperature": 0}
-    async with stack.http.post("/v1/chat/completions", json=body) as response:
+    async with (
+        stack.open_http() as http,
+        http.post("/v1/chat/completions", json=body) as response,
+    ):
         answer = await response.json()
     assert answer["choices"][0]["message"]["content"] == "The capital of France is Paris."
     assert answer["choices"][0]["finish_reason"] == "stop"

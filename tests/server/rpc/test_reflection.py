@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-import shutil
+import sys
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -63,8 +64,7 @@ async def test_what_is_not_there_is_not_found(under, symbol):
 
 async def grpcurl(*arguments):
     """Run grpcurl and return its status, stdout and stderr."""
-    path = shutil.which("grpcurl")
-    assert path is not None
+    path = Path(sys.executable).with_name("grpcurl")
     process = await asyncio.create_subprocess_exec(
         path, "-plaintext", *arguments, stdout=-1, stderr=-1, stdin=asyncio.subprocess.DEVNULL
     )
