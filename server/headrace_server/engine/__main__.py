@@ -90,9 +90,6 @@ def _load_runner(settings: EngineSettings, report_progress: ReportProgress) -> M
         from headrace_server.engine.simulated_runner import SimulatedRunner
 
         return SimulatedRunner.load(settings, report_progress)
-    # OpenMP reads it when torch is loaded. Threads that spin while they wait take the cores from
-    # the front and from each other: on two busy cores a step took three times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from headrace_server.models.runner import load
 
     return load(settings, report_progress)
