@@ -192,7 +192,7 @@ async def test_a_silent_stream_is_kept_alive(tmp_path):
 
 async def test_an_engine_that_dies_ends_every_stream_with_an_error(tmp_path):
     """No stream looks finished; health tells of the death and of the recovery."""
-    flags = ("--simulated-faults", "--simulated-step-seconds", "0.005")
+    flags = ("--simulated-faults", "--simulated-step-seconds", "0.05")
     flags += ("--simulated-load-seconds", "0.5")
     with serving(tmp_path, flags) as service:
         async with open_session(service) as session:
