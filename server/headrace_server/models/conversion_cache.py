@@ -102,17 +102,24 @@ def _write_manifest(directory: Path) -> None:
 
 def _publish(partial: Path, target: Path) -> None:
     """Give a finished directory its name, unless another process was first."""
-    if _is_complete(target):
+    if _take_name(partial, target):
         return
-    if target.exists():  # damaged: moved aside at once, for removing it takes time
-        aside = tempfile.mkdtemp(prefix=f"{target.name}{_PARTIAL}", dir=target.parent)
+    # A damaged one has the name. It is moved aside at once, for removing it takes time.
+    aside = tempfile.mkdtemp(prefix=f"{target.name}{_PARTIAL}", dir=target.parent)
+    with contextlib.suppress(FileNotFoundError):  # another process was faster
         target.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(aside, ignore_errors=True)
+    if not _take_name(partial, target):
+        raise FileExistsError(f"{target} cannot be replaced")
+
+
+def _take_name(partial: Path, target: Path) -> bool:
+    """Rename, and say whether a complete directory has the name now, this one or another's."""
     try:
-        partial.rename(target)
+        partial.rename(target)  # it fails where a directory with content has the name
     except OSError:
-        if not _is_complete(target):
-            raise
+        return _is_complete(target)
+    return True
 
 
 def _remove_abandoned(root: Path) -> None:
