@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -246,6 +247,7 @@ class Upstream:
         try:
             response = await self._health.Check(check, timeout=HEALTH_TIMEOUT_SECONDS)
             if response.status == health_pb2.HealthCheckResponse.SERVING:
+                await self._wait_for_connection()
                 return
             # Health has no words, but a refusal has.
             model = model_service_pb2.GetModelRequest()
@@ -253,6 +255,15 @@ class Upstream:
         except grpc.aio.AioRpcError as error:
             raise errors.not_ready(error) from error
         raise errors.not_ready(None)
+
+    async def _wait_for_connection(self) -> None:
+        # After a restart of the server the one channel finds it before the other does, whose
+        # calls fail until then.
+        try:
+            async with asyncio.timeout(HEALTH_TIMEOUT_SECONDS):
+                await self._channel.channel_ready()
+        except TimeoutError as error:
+            raise errors.no_answer() from error
 
     def _open_channel(self) -> grpc.aio.Channel:
         return grpc.aio.insecure_channel(

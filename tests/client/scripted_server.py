@@ -234,14 +234,14 @@ def a_model(name: str = "tiny") -> Model:
 
 
 @contextmanager
-def running_server() -> Iterator[ScriptedServer]:
-    """Serve on a free port of the loopback."""
+def running_server(port: int = 0) -> Iterator[ScriptedServer]:
+    """Serve on a port of the loopback, by default on a free one."""
     servicer = ScriptedServer()
     server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
     inference_service_pb2_grpc.add_InferenceServiceServicer_to_server(servicer, server)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
-    servicer.target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    servicer.target = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
     server.start()
     try:
         yield servicer

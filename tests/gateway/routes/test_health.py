@@ -6,7 +6,9 @@ from importlib.metadata import version
 import grpc
 import pytest
 
-from tests.client.scripted_server import Refusal
+from tests.client.scripted_server import BOUND_SECONDS, Refusal, running_server
+
+COMPLETIONS = "/v1/completions"
 
 
 @pytest.mark.parametrize("path", ["/health", "/readyz"])
@@ -50,8 +52,28 @@ async def test_without_a_server_the_gateway_lives_but_is_not_ready(start_gateway
             )
         async with gateway.request("GET", "/livez") as response:
             assert response.status == 200
-        status, error = await gateway.post_for_error("/v1/completions", {"prompt": "a"})
+        status, error = await gateway.post_for_error(COMPLETIONS, {"prompt": "a"})
         assert (status, error["code"]) == (503, "server_unavailable")
+
+
+async def test_ready_means_that_the_next_request_is_taken(start_gateway):
+    """A server that came back is not told as ready before the connection for requests has it."""
+    with running_server() as earlier:
+        port = int(earlier.target.rpartition(":")[2])
+    gateway = await start_gateway(upstream=f"127.0.0.1:{port}")
+    status, error = await gateway.post_for_error(COMPLETIONS, {"prompt": "a"})
+    assert (status, error["code"]) == (503, "server_unavailable")
+    with running_server(port):
+        async with asyncio.timeout(BOUND_SECONDS):
+            while not await is_ready(gateway):
+                pass
+        async with gateway.post(COMPLETIONS, {"prompt": "a"}) as response:
+            assert response.status == 200
+
+
+async def is_ready(gateway):
+    async with gateway.request("GET", "/readyz") as response:
+        return response.status == 200
 
 
 async def test_the_version(gateway):
