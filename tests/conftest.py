@@ -1,4 +1,5 @@
 import os
+import signal
 
 # As headrace-server does: gRPC reads it when it is imported, and would otherwise stop its
 # threads around each start of an engine.
@@ -9,3 +10,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 for _name in [name for name in os.environ if name.startswith("HEADRACE_")]:
     if _name != "HEADRACE_CACHE_DIR":
         del os.environ[_name]
+
+# A shell starts its background jobs with Ctrl-C ignored, which their programs would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
