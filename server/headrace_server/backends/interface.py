@@ -5,14 +5,17 @@ Tokens only: text ends in `headrace_server.text`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+
+    from headrace_server.engine.logprobs import TokenLogprobs
+    from headrace_server.engine.messages import Constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,10 @@ class SamplingParams:
         top_p: probability mass to choose from, in (0, 1].
         min_p: least probability relative to the most likely token, in [0, 1].
         seed: signed 64-bit seed of the random choice.
+        logit_bias: what is added to the logits of some ids, in [-100, 100].
+        presence_penalty: in [-2, 2], see `RowSampling`.
+        frequency_penalty: in [-2, 2], see `RowSampling`.
+        repetition_penalty: above 0, see `RowSampling`.
     """
 
     temperature: float
@@ -32,11 +39,15 @@ class SamplingParams:
     top_p: float
     min_p: float
     seed: int
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class BackendRequest:
-    """One sequence to generate.
+    """A prompt to continue, by one or several candidates.
 
     Args:
         request_id: the server's own id, unique for ever.
@@ -47,6 +58,13 @@ class BackendRequest:
             `stop_token_ids` can be chosen.
         stop_token_ids: ids that end the sequence; the id itself is delivered as
             the last token.
+        num_candidates: how many answers, at least 1. Candidate i has seed + i, wrapped to 64 bits.
+        num_top_logprobs: see `RowSampling`; None wants no log probabilities of the output.
+        num_prompt_top_logprobs: the same for the prompt.
+        constraint: what the output must match; None leaves it free.
+        priority: requests of a higher one come first.
+        caller: who shares the engine fairly with the others.
+        cache_identity: only requests of the same identity share what is computed of prompts.
     """
 
     request_id: str
@@ -55,6 +73,13 @@ class BackendRequest:
     max_output_tokens: int
     min_output_tokens: int
     stop_token_ids: frozenset[int]
+    num_candidates: int = 1
+    num_top_logprobs: int | None = None
+    num_prompt_top_logprobs: int | None = None
+    constraint: Constraint | None = None
+    priority: int = 0
+    caller: str = ""
+    cache_identity: str = ""
 
 
 class BackendFinish(Enum):
@@ -66,20 +91,41 @@ class BackendFinish(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The first step with this sequence has begun; it no longer waits in the queue."""
+    """The first step with this request has begun; it no longer waits in the queue.
+
+    Args:
+        num_cached_tokens: tokens of the prompt that did not need to be computed.
+    """
+
+    num_cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """The next log probabilities of the prompt, in order, all of them before the first `Tokens`.
+
+    Args:
+        logprobs: at least one; the first token of a prompt has none.
+    """
+
+    logprobs: Sequence[TokenLogprobs]
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """New tokens of a sequence, several when the reader was slow.
+    """New tokens of a candidate, several when the reader was slow.
 
     Args:
         token_ids: the new ids in order, at least one.
-        finish: set on the last event of the stream.
+        finish: set on the last event of the candidate; the stream ends with the last candidate.
+        logprobs: one per id, where they are wanted.
+        candidate_index: from 0.
     """
 
     token_ids: Sequence[int]
     finish: BackendFinish | None
+    logprobs: Sequence[TokenLogprobs] = ()
+    candidate_index: int = 0
 
 
 class BackendState(Enum):

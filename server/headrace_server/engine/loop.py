@@ -10,7 +10,7 @@ from headrace_server.engine.model_runner import RowFault
 
 if TYPE_CHECKING:
     from headrace_server.engine.channel import FrontChannel
-    from headrace_server.engine.model_runner import BatchRow, ModelRunner
+    from headrace_server.engine.model_runner import BatchRow, ModelRunner, RowOutput
     from headrace_server.engine.scheduler import Scheduler
 
 # How often an idle engine says that it is alive.
@@ -94,7 +94,7 @@ class EngineLoop:
         if outputs or not only_if_new:
             self._channel.send(StepResult(self._epoch, outputs, self._scheduler.stats))
 
-    def _forward(self, rows: list[BatchRow]) -> list[int | RowFault | None]:
+    def _forward(self, rows: list[BatchRow]) -> list[RowOutput | RowFault]:
         """Run the model; when it raises, find the rows at fault by running each alone."""
         try:
             results = self._runner.forward(rows)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from headrace_server.engine.logprobs import TokenLogprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class BatchRow:
             `start + len(token_ids)` tokens; a block may belong to several rows.
         sampling: how to choose the next token; None when the prompt is not
             complete after this step, so that nothing is to be chosen.
+        prompt_logprobs: which log probabilities of the prompt are wanted; None for none.
     """
 
     sequence_id: int
@@ -30,6 +36,28 @@ class BatchRow:
     start: int
     block_ids: Sequence[int]
     sampling: RowSampling | None
+    prompt_logprobs: PromptLogprobs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLogprobs:
+    """Asks how likely the tokens of the prompt were.
+
+    Args:
+        target_token_ids: `target_token_ids[i]` is the prompt's token behind `token_ids[i]` of
+            the row; one fewer than the row's tokens where the row ends with the prompt.
+        num_top: how many of the most likely tokens are told with each.
+    """
+
+    target_token_ids: Sequence[int]
+    num_top: int
+
+
+class TokenMask(Protocol):
+    """The tokens that a constraint allows at one position, made while the model runs."""
+
+    def wait(self) -> npt.NDArray[np.int32]:
+        """Return the bits, [ceil(vocabulary / 32)]: bit i % 32 of word i // 32 allows token i."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +70,16 @@ class RowSampling:
     Args:
         position: index of the chosen token in its sequence, prompt included.
         banned_token_ids: ids that may not be chosen at this position.
+        logit_bias: what is added to the logits of some ids.
+        presence_penalty: what is taken off the logit of each id in `output_token_ids`.
+        frequency_penalty: the same for every time it occurs there.
+        repetition_penalty: divides positive and multiplies negative logits of the ids in
+            `prompt_token_ids` and `output_token_ids`.
+        prompt_token_ids: filled where a penalty looks at it.
+        output_token_ids: filled where a penalty looks at it.
+        mask: the tokens that a constraint leaves; None leaves all.
+        num_top_logprobs: how many of the most likely tokens are told with the log probability of
+            the chosen one; None wants no log probabilities.
     """
 
     position: int
@@ -51,6 +89,29 @@ class RowSampling:
     min_p: float
     seed: int
     banned_token_ids: Sequence[int]
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    prompt_token_ids: Sequence[int] = ()
+    output_token_ids: Sequence[int] = ()
+    mask: TokenMask | None = None
+    num_top_logprobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowOutput:
+    """What a step made of a row.
+
+    Args:
+        token_id: the chosen id; None for a row without `sampling`.
+        logprobs: of the chosen id, where they are wanted.
+        prompt_logprobs: one for each target of `PromptLogprobs`.
+    """
+
+    token_id: int | None
+    logprobs: TokenLogprobs | None = None
+    prompt_logprobs: Sequence[TokenLogprobs] = ()
 
 
 class RowFault(Enum):
@@ -98,13 +159,12 @@ class ModelRunner(Protocol):
     def description(self) -> ModelDescription:
         """The facts of the model."""
 
-    def forward(self, batch: Sequence[BatchRow]) -> list[int | RowFault | None]:
+    def forward(self, batch: Sequence[BatchRow]) -> list[RowOutput | RowFault]:
         """Compute a step and choose a token for each row that has a `sampling`.
 
         When it raises, the engine calls it again with each row alone, so that only
         the row at fault fails; computing the same positions twice must do no harm.
 
         Returns:
-            One entry per row of `batch`: the chosen id, None for a row without
-            `sampling`, or the fault that ends this row alone.
+            One entry per row of `batch`: its output, or the fault that ends this row alone.
         """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace_server.engine.block_pool import BlockPoolError
 from headrace_server.engine.messages import AddSequence, SequenceOutput, Stats
+from headrace_server.engine.model_runner import RowOutput
 from headrace_server.engine.sequence import Sequence
 from headrace_server.telemetry import log_event
 
@@ -114,7 +115,7 @@ class Scheduler:
         self._admit(step, chunk)
         return step
 
-    def commit(self, step: Step, results: list[int | RowFault | None]) -> None:
+    def commit(self, step: Step, results: list[RowOutput | RowFault]) -> None:
         """Take what the model made of the step."""
         self._num_steps += 1
         self._num_computed_tokens += step.num_tokens
@@ -208,16 +209,17 @@ class Scheduler:
         sequence.block_ids.extend(self._pool.take(num_missing))
         return True
 
-    def _commit_choice(self, sequence: Sequence, result: int | RowFault | None) -> None:
-        if not isinstance(result, int) or result not in range(self._limits.vocabulary_size):
+    def _commit_choice(self, sequence: Sequence, result: RowOutput | RowFault) -> None:
+        token_id = result.token_id if isinstance(result, RowOutput) else None
+        if token_id is None or token_id not in range(self._limits.vocabulary_size):
             _log_failure(sequence.sequence_id, str(result))
             self._end(sequence, [], "failed")
             return
-        finish = sequence.append(result)
+        finish = sequence.append(token_id)
         if finish is None:
-            self._outputs.append(SequenceOutput(sequence.sequence_id, [result]))
+            self._outputs.append(SequenceOutput(sequence.sequence_id, [token_id]))
         else:
-            self._end(sequence, [result], finish)
+            self._end(sequence, [token_id], finish)
 
     def _end_aborted(self) -> None:
         for sequence in self._aborted:

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace_server.engine.model_runner import ModelDescription, ModelLoadError, RowFault
+from headrace_server.engine.model_runner import (
+    ModelDescription,
+    ModelLoadError,
+    RowFault,
+    RowOutput,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,12 +112,12 @@ class SimulatedRunner:
         """The facts of the simulated model."""
         return self._description
 
-    def forward(self, batch: Sequence[BatchRow]) -> list[int | RowFault | None]:
+    def forward(self, batch: Sequence[BatchRow]) -> list[RowOutput | RowFault]:
         """Take the step's time, store the tokens and choose the next ones."""
         time.sleep(self._settings.step_seconds)
         return [self._compute(row) for row in batch]
 
-    def _compute(self, row: BatchRow) -> int | RowFault | None:
+    def _compute(self, row: BatchRow) -> RowOutput | RowFault:
         if self._settings.faults:
             _act_on_faults(row.token_ids)
         end = row.start + len(row.token_ids)
@@ -121,11 +126,12 @@ class SimulatedRunner:
         block_size = self._description.block_size
         self._slots[block_ids[positions // block_size], positions % block_size] = row.token_ids
         if row.sampling is None:
-            return None
+            return RowOutput(None)
         context = self._slots[block_ids].reshape(-1)[:end]
         if self._settings.faults and FAULT_NAN in context:
             return RowFault.NOT_A_NUMBER
-        return choose_token(context, row.sampling)
+        choice = choose_token(context, row.sampling)
+        return choice if isinstance(choice, RowFault) else RowOutput(choice)
 
 
 def choose_token(context: np.ndarray, sampling: RowSampling) -> int | RowFault:

@@ -11,6 +11,7 @@ from headrace_server.engine.model_runner import (
     ModelDescription,
     ModelRunner,
     RowFault,
+    RowOutput,
     RowSampling,
 )
 from headrace_server.models import kv_cache
@@ -100,9 +101,9 @@ class TorchRunner:
         """The facts of the model."""
         return self._description
 
-    def forward(self, batch: Sequence[BatchRow]) -> list[int | RowFault | None]:
+    def forward(self, batch: Sequence[BatchRow]) -> list[RowOutput | RowFault]:
         """Compute a step; see `ModelRunner.forward`."""
-        result: list[int | RowFault | None] = [None] * len(batch)
+        result: list[RowOutput | RowFault] = [RowOutput(None)] * len(batch)
         with torch.inference_mode():
             step = build_step_inputs(
                 batch, self._description.block_size, self._planner, self._precision.device
@@ -111,5 +112,5 @@ class TorchRunner:
             if step.samplings:
                 choices = choose_tokens(logits, step.samplings)
                 for index, choice in zip(step.sampled_rows, choices, strict=True):
-                    result[index] = choice
+                    result[index] = choice if isinstance(choice, RowFault) else RowOutput(choice)
         return result

@@ -7,6 +7,7 @@ from headrace_server.engine.model_runner import (
     ModelDescription,
     ModelLoadError,
     RowFault,
+    RowOutput,
     RowSampling,
 )
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
@@ -57,7 +58,10 @@ def test_chunks_give_the_token_of_the_whole():
     runner = make_runner()
     first = BatchRow(0, list(b"a pro"), 0, (5, 2), None)
 
-    assert runner.forward([first, make_row(b"mpt", start=5, block_ids=(5, 2))]) == [None, *whole]
+    assert runner.forward([first, make_row(b"mpt", start=5, block_ids=(5, 2))]) == [
+        RowOutput(None),
+        *whole,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +97,9 @@ def test_banned_ids_are_never_chosen():
     runner = make_runner()
     banned = []
     for _ in range(VOCABULARY_SIZE):
-        (token_id,) = runner.forward([make_row(b"hi", banned_token_ids=banned)])
-        assert token_id not in banned
-        banned.append(token_id)
+        (output,) = runner.forward([make_row(b"hi", banned_token_ids=banned)])
+        assert output.token_id not in banned
+        banned.append(output.token_id)
 
     assert runner.forward([make_row(b"hi", banned_token_ids=banned)]) == [RowFault.NOT_A_NUMBER]
 
@@ -104,7 +108,7 @@ def test_faults_act_only_when_they_are_on():
     """A fault token is an ordinary token of a server that is not under test."""
     rows = [make_row([FAULT_NAN]), make_row([FAULT_RAISE], block_ids=(4,))]
 
-    assert all(isinstance(result, int) for result in make_runner().forward(rows))
+    assert all(isinstance(result, RowOutput) for result in make_runner().forward(rows))
     assert make_runner(faults=True).forward(rows[:1]) == [RowFault.NOT_A_NUMBER]
     with pytest.raises(RuntimeError):
         make_runner(faults=True).forward(rows)

@@ -65,9 +65,9 @@ class Sequences:
     def step(self, rows: Sequence[BatchRow]) -> list[object]:
         """Compute a step and append what it chooses."""
         chosen = self.runner.forward(rows)
-        for row, token_id in zip(rows, chosen, strict=True):
-            if isinstance(token_id, int):
-                self.tokens[row.sequence_id].append(token_id)
+        for row, output in zip(rows, chosen, strict=True):
+            if getattr(output, "token_id", None) is not None:
+                self.tokens[row.sequence_id].append(output.token_id)
         return chosen
 
 

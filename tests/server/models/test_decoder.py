@@ -6,6 +6,8 @@ import json
 import pytest
 import torch
 
+from headrace_server.engine.model_runner import RowOutput
+
 LLAMA3 = {
     "rope_type": "llama3",
     "rope_theta": 10000.0,
@@ -142,11 +144,11 @@ def test_parts_of_prompts_choose_nothing(tiny_model, load_runner, make_sequences
     sequences = make_sequences(runner)
     first, second = sequences.add(tokens_of(20, 1)), sequences.add(tokens_of(5, 2))
     part = dataclasses.replace(sequences.row(first, 8), sampling=None)
-    assert runner.forward([part]) == [None]
+    assert runner.forward([part]) == [RowOutput(None)]
     part = dataclasses.replace(sequences.row(first, 1), sampling=None)
     other, nothing = runner.forward([sequences.row(second), part])
-    assert isinstance(other, int)
-    assert nothing is None
+    assert other.token_id is not None
+    assert nothing == RowOutput(None)
     whole = make_sequences(runner)
     assert runner.forward([sequences.row(first)]) == whole.step(
         [whole.row(whole.add(tokens_of(20, 1)))]

@@ -1,7 +1,6 @@
 """The embedded default model against transformers, and its answers alone and in company."""
 
 import json
-import platform
 import random
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import torch
 
 pytestmark = pytest.mark.model
 
-# On x86 the products of a row are the same to the bit in any batch (FBGEMM, and MKL as set up).
-TOLERANCE = 0.0 if platform.machine() in ("x86_64", "AMD64") else 1e-4
+# FBGEMM's products of a row are the same to the bit in any batch; MKL's are on some CPUs only.
+TOLERANCE = 1e-4
 QUESTION = "What is the capital of France?"
 
 
@@ -133,7 +132,7 @@ def test_tokenizer_equals_transformers_but_for_digits(tokenizer):
     assert tokens == ["In", "Ġ", *"2024", ",", "Ġ", *"1234", ".", "5"]
 
 
-def test_a_row_is_the_same_to_the_bit_in_any_batch(default_runner, make_sequences):
+def test_a_row_is_the_same_in_any_batch(default_runner, make_sequences):
     """Logits alone, and among sequences of all lengths with other blocks, are equal."""
     generator = random.Random(0)
     prompts = [
@@ -156,7 +155,7 @@ def test_a_row_is_the_same_to_the_bit_in_any_batch(default_runner, make_sequence
             alone.tokens[0].append(int(row.argmax()))
 
 
-def test_a_prompt_is_the_same_to_the_bit_however_it_is_cut(default_runner, make_sequences):
+def test_a_prompt_is_the_same_however_it_is_cut(default_runner, make_sequences):
     """Parts of any length of at least two tokens give the logits of the whole prompt."""
     generator = random.Random(1)
     prompt = [generator.randrange(17, 49152) for _ in range(330)]
