@@ -1,6 +1,8 @@
 import os
 import signal
 
+from hypothesis import HealthCheck, settings
+
 # As headrace-server does: gRPC reads it when it is imported, and would otherwise stop its
 # threads around each start of an engine.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
@@ -10,6 +12,16 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 for _name in [name for name in os.environ if name.startswith("HEADRACE_")]:
     if _name != "HEADRACE_CACHE_DIR":
         del os.environ[_name]
+
+# The same examples in each run and on each machine, however slow that is.
+settings.register_profile(
+    "headrace",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("headrace")
 
 # A shell starts its background jobs with Ctrl-C ignored, which their programs would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -100,11 +100,11 @@ async def test_the_time_limit_of_the_caller_goes_along(gateway, server, path, st
         yield hold
 
     server.script = script
-    headers = {"X-Request-Timeout": "0.2"}
+    headers = {"X-Request-Timeout": "1"}
     status, error = await gateway.post_for_error(path, body_for(path, stream), headers=headers)
     assert (status, error["type"], error["code"]) == (504, "timeout", "deadline_exceeded")
     [call] = server.calls
-    assert 0 < call.time_remaining < 1
+    assert 0 < call.time_remaining < 2
     assert await was_cancelled(call)
 
 
@@ -119,7 +119,7 @@ async def test_a_time_limit_that_passes_within_a_stream_is_its_last_event(gatewa
 
     server.script = script
     body = body_for(PATHS[0], stream=True)
-    headers = {"X-Request-Timeout": "0.3"}
+    headers = {"X-Request-Timeout": "1"}
     async with gateway.post(PATHS[0], body, headers=headers) as response:
         text = await response.text()
     last = json.loads(text.strip().rpartition("\n\n")[2].removeprefix("data: "))
@@ -128,12 +128,12 @@ async def test_a_time_limit_that_passes_within_a_stream_is_its_last_event(gatewa
 
 async def test_the_limit_of_the_gateway_holds_for_all(start_gateway, server):
     """--request-timeout is the longest time that a caller can get."""
-    gateway = await start_gateway(request_timeout_seconds=5.0)
-    for asked, limit in ((None, 5.0), ("3", 3.0), ("50", 5.0)):
+    gateway = await start_gateway(request_timeout_seconds=500.0)
+    for asked, limit in ((None, 500.0), ("300", 300.0), ("5000", 500.0)):
         headers = {} if asked is None else {"X-Request-Timeout": asked}
         async with gateway.post(PATHS[1], {"prompt": "a"}, headers=headers) as response:
             assert response.status == 200
-        assert abs(server.calls[-1].time_remaining - limit) < 1
+        assert limit - BOUND_SECONDS < server.calls[-1].time_remaining < limit + 1
 
 
 @pytest.mark.parametrize("odd", ["0", "-1", "nan", "inf", "1e999", "soon", "", "86401"])

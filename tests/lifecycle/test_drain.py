@@ -16,12 +16,17 @@ from tests.server.server_process import server_process
 
 STEP = ("--simulated-step-seconds", "0.01")
 STOPPING = {"max_output_tokens": 80, "ignore_end_of_text": True}
+# Longer than any test waits for the end, so that none ends by it.
+NEVER = ("--shutdown-timeout", 300)
 
 
-async def watch(server):
-    stream = health_pb2_grpc.HealthStub(server.channel).Watch(health_pb2.HealthCheckRequest())
-    assert (await stream.read()).status == health_pb2.HealthCheckResponse.SERVING
-    return stream
+async def begin_drain(server, number=signal.SIGTERM):
+    """Send the signal and wait until the server tells that it is about to stop."""
+    health = health_pb2_grpc.HealthStub(server.channel).Watch(health_pb2.HealthCheckRequest())
+    assert (await health.read()).status == health_pb2.HealthCheckResponse.SERVING
+    server.process.send_signal(number)
+    assert (await health.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+    return health
 
 
 def has_ended(process):
@@ -34,24 +39,19 @@ def has_ended(process):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_all_streams_complete_and_new_calls_are_refused(number):
     """20 streams, half of them in the queue, end whole; new calls are told; the exit is clean."""
-    async with server_process(*STEP, "--max-num-seqs", 10) as server:
-        health = await watch(server)
+    async with server_process(*STEP, *NEVER, "--max-num-seqs", 10) as server:
         reflection = reflection_pb2_grpc.ServerReflectionStub(server.channel)
         open_for_ever = reflection.ServerReflectionInfo()
         calls = [server.generate(stopping=STOPPING, output={"token_ids": True}) for _ in range(20)]
         for call in calls:
             await call.initial_metadata()
-        server.process.send_signal(number)
-        assert (await health.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        health = await begin_drain(server, number)
         assert await health.read() is aio.EOF
         error = await failure(server.generate())
         assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
         assert error.retry_seconds > 0
         answers = await asyncio.gather(*(collect(call) for call in calls))
-        last_stream = time.monotonic()
         assert await server.status() == 0
-        print(f"exit {time.monotonic() - last_stream:.3f} s after the last stream")
-        assert time.monotonic() - last_stream < 0.5
         for call, answer in zip(calls, answers, strict=True):
             assert await call.code() is grpc.StatusCode.OK
             assert sum(len(d.token_ids) for r in answer for d in r.deltas) == 80
@@ -70,61 +70,50 @@ async def test_streams_past_the_timeout_are_told_so():
         for error in await asyncio.gather(*(failure(call) for call in calls)):
             assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
         assert await server.status() == 0
-        assert 0.3 <= time.monotonic() - begin < 1.0
+        assert time.monotonic() - begin >= 0.3
 
 
 async def test_a_second_signal_ends_at_once():
     """Nobody has to wait for the streams who does not want to; the engine ends too."""
-    async with server_process(*STEP) as server:
+    async with server_process(*STEP, *NEVER) as server:
         engines = psutil.Process(server.process.pid).children(recursive=True)
         assert engines
         call = server.generate(stopping={"ignore_end_of_text": True})
         await first(call)
-        server.process.send_signal(signal.SIGTERM)
-        assert (await failure(server.generate())).reason == "DRAINING"
-        begin = time.monotonic()
+        await begin_drain(server)
         server.process.send_signal(signal.SIGTERM)
         assert await server.status() == -signal.SIGTERM
-        assert time.monotonic() - begin < 0.5
         assert (await failure(call)).code is grpc.StatusCode.UNAVAILABLE
         await eventually(lambda: all(map(has_ended, engines)))
 
 
 async def test_a_lame_duck_tells_callers_for_its_time():
     """With --lame-duck an idle server goes on refusing calls until load balancers know."""
-    async with server_process("--lame-duck", 0.6) as server:
+    async with server_process("--lame-duck", 1.5) as server:
         begin = time.monotonic()
-        server.process.send_signal(signal.SIGTERM)
-        await failure(server.generate())
-        refused = 0
-        while time.monotonic() - begin < 0.4:
-            call = server.generate()
-            error = await failure(call)
+        await begin_drain(server)
+        for _ in range(3):
+            error = await failure(server.generate())
             assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
-            refused += 1
-        assert refused > 1
         assert await server.status() == 0
-        assert 0.6 <= time.monotonic() - begin < 1.2
+        assert time.monotonic() - begin >= 1.5
 
 
 async def test_an_idle_server_ends_at_once():
     """Without streams there is nothing to wait for."""
-    async with server_process() as server:
-        begin = time.monotonic()
+    async with server_process(*NEVER) as server:
         server.process.send_signal(signal.SIGTERM)
         assert await server.status() == 0
-        assert time.monotonic() - begin < 0.5
 
 
 async def test_a_server_that_is_loading_ends_at_once():
     """A signal during loading is obeyed, and calls meanwhile are told the phase."""
-    async with server_process("--simulated-load-seconds", 30, until_ready=False) as server:
+    flags = ("--simulated-load-seconds", 600, *NEVER)
+    async with server_process(*flags, until_ready=False) as server:
         error = await failure(server.generate())
         assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "ENGINE_UNAVAILABLE")
-        begin = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         assert await server.status() == 0
-        assert time.monotonic() - begin < 0.5
 
 
 async def test_the_engine_does_not_outlive_a_killed_server():

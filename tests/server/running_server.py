@@ -19,7 +19,7 @@ from headrace.v1 import (
 from headrace_server.app import Server, open_server
 from headrace_server.config import read_config
 
-BOUND_SECONDS = 10.0
+BOUND_SECONDS = 20.0
 ENDLESS = {"ignore_end_of_text": True}
 
 

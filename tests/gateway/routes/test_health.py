@@ -44,7 +44,7 @@ async def test_a_server_that_denies_without_words_is_not_ready(gateway, server):
 async def test_without_a_server_the_gateway_lives_but_is_not_ready(start_gateway):
     """Liveness is about this process alone; readiness fails fast when nobody answers."""
     gateway = await start_gateway(upstream="127.0.0.1:1")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BOUND_SECONDS):
         async with gateway.request("GET", "/health") as response:
             assert response.status == 503
             assert (await response.json())["error"]["message"] == (

@@ -19,7 +19,7 @@ from headrace_server.rpc.calls import Calls
 from headrace_server.telemetry import JsonFormatter
 from headrace_server.text.pipeline import TextPipeline
 from tests.server.rpc.test_convert import BAD_FIELDS, request
-from tests.server.running_server import collect, failure, first, running_server
+from tests.server.running_server import BOUND_SECONDS, collect, failure, first, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -127,7 +127,7 @@ async def test_a_cancellation_that_the_caller_did_not_make_is_unavailable(under,
         raise asyncio.CancelledError
 
     monkeypatch.setattr(TextPipeline, "tokenize", fail)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(BOUND_SECONDS):
         error = await failure(under.inference.Tokenize(pb.TokenizeRequest(text="a")))
     assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "ENGINE_UNAVAILABLE")
     assert error.retry_seconds == 1
@@ -141,7 +141,7 @@ async def test_no_text_of_an_error_can_hang_or_hide_its_status(under, monkeypatc
         raise errors.OverloadedError(text, 3.0)
 
     monkeypatch.setattr(TextPipeline, "tokenize", fail)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(BOUND_SECONDS):
         error = await failure(under.inference.Tokenize(pb.TokenizeRequest(text="a")))
     assert (error.code, error.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
     assert error.retry_seconds == 3

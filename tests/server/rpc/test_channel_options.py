@@ -5,7 +5,6 @@ import os
 import signal
 import struct
 import sys
-import time
 
 import pytest
 
@@ -13,7 +12,7 @@ from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1.model_service_pb2 import GetModelRequest
 from headrace_server.rpc.channel_options import MAX_STREAMS_PER_CONNECTION, ConnectionConfig
 from tests.server.rpc import raw_http2 as h2
-from tests.server.running_server import ENDLESS, eventually, running_server
+from tests.server.running_server import BOUND_SECONDS, ENDLESS, eventually, running_server
 
 GENERATE = "/headrace.v1.InferenceService/Generate"
 
@@ -67,7 +66,7 @@ async def test_a_connection_that_stays_silent_is_closed():
     async with running_server(connection=ConnectionConfig(handshake_seconds=0.3)) as under:
         host, _, port = under.address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(BOUND_SECONDS):
             while await reader.read(1000):
                 pass
         writer.close()
@@ -86,7 +85,7 @@ async def test_the_number_of_connections_is_bounded():
             async with h2.connect(under.address) as connection:
                 return await connection.receive() is not None
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(BOUND_SECONDS):
             while not await is_let_in():
                 pass
 
@@ -108,15 +107,13 @@ for _ in stream:
 async def test_a_frozen_client_is_noticed():
     """What a stopped process had asked for is freed after a ping without an answer."""
     config = ConnectionConfig(ping_seconds=0.5, ping_timeout_seconds=0.5)
-    async with running_server("--simulated-step-seconds", 0.002, connection=config) as under:
+    async with running_server("--simulated-step-seconds", 0.01, connection=config) as under:
         client = await asyncio.create_subprocess_exec(
             sys.executable, "-c", FROZEN_CLIENT, under.address, stdout=asyncio.subprocess.PIPE
         )
         assert await client.stdout.readline() == b"reading\n"
         os.kill(client.pid, signal.SIGSTOP)
-        begin = time.monotonic()
         await under.all_returned()
-        assert time.monotonic() - begin < 5
         client.kill()
         await client.wait()
 
@@ -139,7 +136,7 @@ async def test_streams_that_are_opened_and_reset_harm_nobody_else():
             connection.reset(2 * number + 1)
             if number % 100 == 0:
                 await connection.flush()
-                await under.models.GetModel(GetModelRequest(), timeout=2)
+                await under.models.GetModel(GetModelRequest(), timeout=BOUND_SECONDS)
         reading.cancel()
         await under.all_returned()
 

@@ -1,7 +1,5 @@
 """Generate, Tokenize and Detokenize over a real channel: the invariants of the contract."""
 
-import asyncio
-
 import grpc
 import pytest
 import pytest_asyncio
@@ -100,10 +98,10 @@ async def test_text_can_be_left_out(under):
 
 async def test_headers_come_at_admission_before_any_token():
     """The response headers arrive while the first step is still running."""
-    async with running_server("--simulated-step-seconds", 0.3) as under:
+    async with running_server("--simulated-step-seconds", 1.0) as under:
         call = under.generate(stopping={"max_output_tokens": 1})
-        async with asyncio.timeout(0.25):
-            headers = dict(await call.initial_metadata())
+        headers = dict(await call.initial_metadata())
+        assert under.backend.load.num_steps == 0
         assert len(headers["x-request-id"]) == 32
         await collect(call)
 

@@ -309,11 +309,11 @@ async def test_max_delay_has_nothing_to_send_while_all_is_held_back(answering):
 async def test_max_duration_ends_an_answer_where_it_is(read):
     """The time limit is a good end: the text so far, the usage, and status OK."""
     script = [Started(), tokens(*encode("hello")), tokens(encode("🐟")[0]), asyncio.Event()]
-    deltas = await read(script, max_seconds=0.02, stopping=Stopping(stop_sequences=("lox",)))
+    deltas = await read(script, max_seconds=0.3, stopping=Stopping(stop_sequences=("lox",)))
     assert "".join(texts(deltas)) == "hello\ufffd"
     assert Finish(FinishReason.TIME_LIMIT) == deltas[-1].finish
     assert Usage(3, 2) == deltas[-1].usage
-    assert 0.02 <= deltas[-1].timing.total_seconds < 5
+    assert deltas[-1].timing.total_seconds >= 0.3
 
 
 async def test_max_duration_holds_when_tokens_never_pause(model_facts):
@@ -332,7 +332,7 @@ async def test_max_duration_holds_when_tokens_never_pause(model_facts):
     async with TextPipeline(Endless()) as pipeline:
         await pipeline.load_model(model_facts)
         request = GenerationRequest("id", TokenPrompt((1,)), max_seconds=0.02)
-        async with asyncio.timeout(5), pipeline.generate(request) as answer:
+        async with asyncio.timeout(NEVER_SECONDS), pipeline.generate(request) as answer:
             deltas = [delta async for delta in answer]
     assert Finish(FinishReason.TIME_LIMIT) == deltas[-1].finish
 
@@ -370,9 +370,9 @@ async def test_max_queue_duration_ends_with_the_queue(answering):
     """Once a request has started, it may take longer than it might have waited."""
     go_on = asyncio.Event()
     script = [Started(), go_on, *one_by_one(encode("hello"))[1:]]
-    async with answering(script, max_queue_seconds=0.02) as (answer, _):
+    async with answering(script, max_queue_seconds=0.3) as (answer, _):
         waiting = asyncio.ensure_future(anext(answer))
-        assert not (await asyncio.wait([waiting], timeout=0.05))[0]
+        assert not (await asyncio.wait([waiting], timeout=0.4))[0]
         go_on.set()
         assert (await waiting).text == "hello"
 

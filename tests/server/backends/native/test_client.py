@@ -217,9 +217,5 @@ async def test_leaving_the_backend_fails_open_streams_and_ends_the_engine():
 
 async def test_leaving_while_loading_does_not_wait():
     """An engine that is still loading is killed at once."""
-    loop = asyncio.get_running_loop()
-    async with make_backend() as backend:
+    async with asyncio.timeout(20), make_backend(load_seconds=600) as backend:
         await wait_until(lambda: backend.engine_pid is not None)
-        begin_time = loop.time()
-
-    assert loop.time() - begin_time < 1.0

@@ -24,6 +24,9 @@ from tests.server.backends.native.simulated_backend import (
 )
 from tests.server.engine.stepped_engine import solo_answer
 
+BOUND_SECONDS = 20.0
+# By the end of its process, that is, and long before it could be missed for its silence.
+AT_ONCE_SECONDS = 10.0
 IMPATIENT = SupervisionLimits(idle_timeout_seconds=1.0, step_timeout_seconds=1.0)
 
 
@@ -36,7 +39,7 @@ async def outcome(backend, request):
 
 
 async def test_kill_9_fails_every_stream_at_once_and_service_comes_back():
-    """20 streams, running and queued, end within a second; then the engine is new and serves."""
+    """20 streams, running and queued, end at once; then the engine is new and serves."""
     loop = asyncio.get_running_loop()
     async with running_backend(step_seconds=0.005, max_num_sequences=10) as backend:
         request = make_request(max_output_tokens=5000)
@@ -50,10 +53,10 @@ async def test_kill_9_fails_every_stream_at_once_and_service_comes_back():
         unready = backend.status
         with pytest.raises(EngineUnavailableError):
             await answer(backend, request)
-        await wait_for_state(backend, BackendState.READY, timeout_seconds=5)
+        await wait_for_state(backend, BackendState.READY)
 
         assert [error.retry_after_seconds > 0 for error, _ in errors] == [True] * 20
-        assert max(end_time for _, end_time in errors) - kill_time < 1.0
+        assert max(end_time for _, end_time in errors) - kill_time < AT_ONCE_SECONDS
         assert unready.state is not BackendState.READY
         assert backend.load.num_opened == backend.load.num_closed == 20
         assert backend.engine_pid != pid
@@ -77,7 +80,7 @@ async def test_an_idle_engine_that_is_stopped_is_replaced():
     async with running_backend(supervision=IMPATIENT) as backend:
         pid = backend.engine_pid
         os.kill(pid, signal.SIGSTOP)
-        await wait_for_state(backend, BackendState.UNAVAILABLE, timeout_seconds=3)
+        await wait_for_state(backend, BackendState.UNAVAILABLE)
         await wait_for_state(backend, BackendState.READY)
 
         assert backend.engine_pid != pid
@@ -88,7 +91,7 @@ async def test_a_step_that_never_ends_is_noticed():
     """A hung step fails its streams and the engine is replaced."""
     async with running_backend(supervision=IMPATIENT) as backend:
         pid = backend.engine_pid
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(BOUND_SECONDS):
             with pytest.raises(EngineUnavailableError):
                 await answer(backend, make_request([*b"hang", FAULT_HANG]))
         await wait_for_state(backend, BackendState.READY)
@@ -99,8 +102,8 @@ async def test_a_step_that_never_ends_is_noticed():
 
 async def test_a_long_step_is_not_taken_for_a_hang():
     """With work to do the engine may be silent for as long as a step takes."""
-    limits = SupervisionLimits(idle_timeout_seconds=0.6, step_timeout_seconds=10.0)
-    async with running_backend(step_seconds=1.2, supervision=limits) as backend:
+    limits = SupervisionLimits(idle_timeout_seconds=1.5, step_timeout_seconds=60.0)
+    async with running_backend(step_seconds=2.5, supervision=limits) as backend:
         pid = backend.engine_pid
         assert await answer(backend, make_request(max_output_tokens=1)) == solo_answer()[:1]
         assert backend.engine_pid == pid
@@ -184,11 +187,11 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_an_engine_never_outlives_its_front(number):
-    """A front that is killed takes its engine with it within two seconds, even from a long step."""
+    """A front that is killed takes its engine with it, even from a long step."""
     with subprocess.Popen([sys.executable, "-c", FRONT], stdout=subprocess.PIPE) as front:
         engine = psutil.Process(int(front.stdout.readline()))
         front.send_signal(number)
         front.wait()
-        _gone, alive = psutil.wait_procs([engine], timeout=2)
+        _gone, alive = psutil.wait_procs([engine], timeout=BOUND_SECONDS)
 
     assert alive == [] or alive[0].status() == psutil.STATUS_ZOMBIE
