@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace_server.errors import ClientStalledError, DrainingError, RequestError
-from headrace_server.rpc.convert import is_label
+from headrace_server.rpc.convert.checks import is_label
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace_server.errors import DuplicateRequestIdError
-from headrace_server.rpc import convert
+from headrace_server.rpc.convert.generation import to_generation_request
+from headrace_server.rpc.convert.response import to_responses
+from headrace_server.rpc.convert.tokenization import to_detokenize_ids, to_tokenize_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +44,7 @@ class InferenceService:
 
     async def generate(self, call: Call, message: pb.GenerateRequest) -> None:
         """Stream an answer. Leaving in any way stops its work in the engine."""
-        request = convert.to_generation_request(message, call.id)
+        request = to_generation_request(message, call.id)
         self._names.require(message.model)
         self._availability.require_model()
         with self._labels.hold(call, message.request_id):
@@ -53,9 +55,7 @@ class InferenceService:
                 is_first = True
                 async for delta in answer:
                     _note(call, delta)
-                    for response in convert.to_responses(
-                        delta, want_token_ids=request.want_token_ids
-                    ):
+                    for response in to_responses(delta, want_token_ids=request.want_token_ids):
                         if is_first:
                             response.prompt.token_count = answer.prompt_token_count
                             is_first = False
@@ -63,7 +63,7 @@ class InferenceService:
 
     async def tokenize(self, call: Call, message: pb.TokenizeRequest) -> pb.TokenizeResponse:
         """Turn a prompt into token ids."""
-        prompt = convert.to_tokenize_prompt(message)
+        prompt = to_tokenize_prompt(message)
         self._names.require(message.model)
         self._availability.require_model()
         tokenized = await self._pipeline.tokenize(prompt)
@@ -76,7 +76,7 @@ class InferenceService:
 
     async def detokenize(self, call: Call, message: pb.DetokenizeRequest) -> pb.DetokenizeResponse:
         """Turn token ids into text."""
-        token_ids = convert.to_detokenize_ids(message)
+        token_ids = to_detokenize_ids(message)
         self._names.require(message.model)
         self._availability.require_model()
         text = await self._pipeline.detokenize(token_ids, message.include_special_tokens)

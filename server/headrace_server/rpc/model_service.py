@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.v1 import model_pb2, sampling_pb2
+from headrace.v1 import model_pb2
 from headrace.v1 import model_service_pb2 as pb
 from headrace_server.errors import ModelNotFoundError
-from headrace_server.rpc import convert
+from headrace_server.rpc.convert.checks import check_model_name
+from headrace_server.rpc.convert.model_page import check_list_models
+from headrace_server.rpc.convert.sampling import to_sampling_message
 
 if TYPE_CHECKING:
     from headrace_server.rpc.availability import Availability
@@ -53,13 +55,13 @@ class ModelService:
 
     async def get_model(self, call: Call, request: pb.GetModelRequest) -> pb.GetModelResponse:
         """Describe a model by one of its names."""
-        convert.check_model_name(request.name, "name")
+        check_model_name(request.name, "name")
         self._names.require(request.name)
         return pb.GetModelResponse(model=self._describe())
 
     async def list_models(self, call: Call, request: pb.ListModelsRequest) -> pb.ListModelsResponse:
         """Describe the models of a page; the one model is the whole first page."""
-        convert.check_list_models(request)
+        check_list_models(request)
         return pb.ListModelsResponse(models=[self._describe()])
 
     def _describe(self) -> model_pb2.Model:
@@ -67,18 +69,12 @@ class ModelService:
         capabilities = [model_pb2.CAPABILITY_COMPLETION]
         if model.has_chat_template:
             capabilities.append(model_pb2.CAPABILITY_CHAT)
-        sampling = model.default_sampling
         message = model_pb2.Model(
             name=self._names.name,
             aliases=self._names.aliases,
             context_length=model.context_length,
             vocabulary_size=model.vocabulary_size,
-            default_sampling=sampling_pb2.Sampling(
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                top_k=sampling.top_k,
-                min_p=sampling.min_p,
-            ),
+            default_sampling=to_sampling_message(model.default_sampling),
             end_of_text_token_ids=model.end_of_text_token_ids,
             capabilities=capabilities,
             tokenizer_fingerprint=model.tokenizer_fingerprint,

@@ -18,7 +18,7 @@ from headrace_server.rpc.boundary import Boundary
 from headrace_server.rpc.calls import Calls
 from headrace_server.telemetry import JsonFormatter
 from headrace_server.text.pipeline import TextPipeline
-from tests.server.rpc.test_convert import BAD_FIELDS, request
+from tests.server.rpc.convert.test_generation import BAD_FIELDS, request
 from tests.server.running_server import BOUND_SECONDS, collect, failure, first, running_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

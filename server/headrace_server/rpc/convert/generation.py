@@ -1,0 +1,55 @@
+"""The request of Generate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from headrace_server.rpc.convert.checks import check_label, check_model_name, require, to_seconds
+from headrace_server.rpc.convert.output import to_chunking
+from headrace_server.rpc.convert.prompt import to_prompt
+from headrace_server.rpc.convert.sampling import to_sampling
+from headrace_server.rpc.convert.stopping import to_stopping
+from headrace_server.text.generation import GenerationRequest
+
+if TYPE_CHECKING:
+    from headrace.v1 import inference_service_pb2 as pb
+
+MAX_DURATION_SECONDS: Final = 24 * 60 * 60.0
+
+
+def to_generation_request(message: pb.GenerateRequest, request_id: str) -> GenerationRequest:
+    """Check a request and turn it into the front's own type.
+
+    Args:
+        message: as it arrived.
+        request_id: the server's own id.
+
+    Raises:
+        InvalidFieldError: a field is missing, malformed or out of its range.
+    """
+    check_model_name(message.model, "model")
+    check_label(message.request_id)
+    output = message.output
+    return GenerationRequest(
+        request_id=request_id,
+        prompt=to_prompt(message),
+        sampling=to_sampling(message.sampling),
+        stopping=to_stopping(message.stopping),
+        want_text=output.text if output.HasField("text") else True,
+        want_token_ids=output.token_ids,
+        chunking=to_chunking(output.chunking),
+        max_queue_seconds=_to_limit(message, "max_queue_duration"),
+        max_seconds=_to_limit(message, "max_duration"),
+    )
+
+
+def _to_limit(
+    message: pb.GenerateRequest, field: Literal["max_queue_duration", "max_duration"]
+) -> float | None:
+    if not message.HasField(field):
+        return None
+    seconds = to_seconds(getattr(message, field), field)
+    require(
+        0 < seconds <= MAX_DURATION_SECONDS, field, "must be above 0 s and at most 24 h (86400 s)"
+    )
+    return seconds

@@ -1,0 +1,87 @@
+"""The prompt of a request: text, token ids or a chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headrace.v1 import prompt_pb2
+from headrace_server.errors import InvalidFieldError
+from headrace_server.rpc.convert.checks import check_token_ids, require
+from headrace_server.text.generation import ChatMessage, ChatPrompt, TextPrompt, TokenPrompt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headrace.v1 import inference_service_pb2 as pb
+    from headrace_server.text.generation import Prompt, Role
+
+# A name is a few words of a template, not a place for content.
+MAX_SPEAKER_NAME_CHARACTERS: Final = 128
+# Rendering a template costs time per message; this bounds it to milliseconds.
+MAX_CHAT_MESSAGES: Final = 4096
+
+_ROLES: Final[Mapping[int, Role]] = {
+    prompt_pb2.ROLE_SYSTEM: "system",
+    prompt_pb2.ROLE_USER: "user",
+    prompt_pb2.ROLE_ASSISTANT: "assistant",
+}
+
+
+def to_prompt(message: pb.GenerateRequest | pb.TokenizeRequest) -> Prompt:
+    """Turn the prompt of a request into the front's own type.
+
+    Raises:
+        InvalidFieldError: there is no prompt or it is malformed.
+    """
+    match message.WhichOneof("prompt"):
+        case "text":
+            return TextPrompt(message.text)
+        case "token_ids":
+            ids = message.token_ids.ids
+            require(len(ids) > 0, "token_ids.ids", "must hold at least one token id")
+            check_token_ids(ids, "token_ids.ids")
+            return TokenPrompt(tuple(ids))
+        case "chat":
+            return _to_chat(message.chat)
+        case _:
+            raise InvalidFieldError("prompt", "Set one of text, token_ids and chat as the prompt.")
+
+
+def _to_chat(chat: prompt_pb2.Chat) -> ChatPrompt:
+    count = len(chat.messages)
+    require(count > 0, "chat.messages", "must hold at least one message")
+    require(
+        count <= MAX_CHAT_MESSAGES,
+        "chat.messages",
+        f"must hold at most {MAX_CHAT_MESSAGES} messages",
+    )
+    require(
+        not (chat.continue_final_message and chat.add_generation_prompt),
+        "chat.add_generation_prompt",
+        "must not be true when continue_final_message is true",
+    )
+    opens_answer = (
+        chat.add_generation_prompt
+        if chat.HasField("add_generation_prompt")
+        else not chat.continue_final_message
+    )
+    return ChatPrompt(
+        messages=tuple(_to_chat_message(m, i) for i, m in enumerate(chat.messages)),
+        add_generation_prompt=opens_answer,
+        continue_final_message=chat.continue_final_message,
+    )
+
+
+def _to_chat_message(message: prompt_pb2.ChatMessage, index: int) -> ChatMessage:
+    role = _ROLES.get(message.role)
+    if role is None:
+        raise InvalidFieldError(
+            f"chat.messages[{index}].role",
+            f"chat.messages[{index}].role must be ROLE_SYSTEM, ROLE_USER or ROLE_ASSISTANT.",
+        )
+    require(
+        len(message.name) <= MAX_SPEAKER_NAME_CHARACTERS,
+        f"chat.messages[{index}].name",
+        f"must have at most {MAX_SPEAKER_NAME_CHARACTERS} characters",
+    )
+    return ChatMessage(role=role, content=message.content, name=message.name or None)
