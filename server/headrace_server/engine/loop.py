@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 # How often an idle engine says that it is alive.
 HEARTBEAT_SECONDS = 0.5
 
+# How often a sequence is looked after that waits for its constraint while nothing else runs.
+PENDING_POLL_SECONDS = 0.002
+
 # After so many calls of the model in a row that raised, the fault is not in the requests:
 # the process ends and is started again.
 MAX_CONSECUTIVE_FAILURES = 16
@@ -39,6 +42,7 @@ class EngineLoop:
         self._epoch = epoch
         self._is_stopping = False
         self._is_checked = True
+        self._num_silent_polls = 0
         self._num_consecutive_failures = 0
 
     def run(self) -> None:
@@ -64,6 +68,16 @@ class EngineLoop:
             self._read_inbox(timeout_seconds=0.0)
             self._scheduler.commit(step, results)
             self._is_checked = False
+            self._tell_front()
+        elif self._scheduler.has_work:
+            self._wait_for_constraints()
+
+    def _wait_for_constraints(self) -> None:
+        """Nothing can run yet: wait a moment for a message, and give a sign of life at times."""
+        self._read_inbox(PENDING_POLL_SECONDS)
+        self._num_silent_polls += 1
+        if self._num_silent_polls * PENDING_POLL_SECONDS >= HEARTBEAT_SECONDS:
+            self._num_silent_polls = 0
             self._tell_front()
 
     def _idle(self) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headrace_server.engine.block_pool import BlockPoolError
+from headrace_server.engine.constraint_compiler import ConstraintError
 from headrace_server.engine.messages import AddSequence, SequenceOutput, Stats
 from headrace_server.engine.model_runner import RowOutput
 from headrace_server.engine.sequence import Sequence
@@ -18,6 +19,7 @@ from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
     from headrace_server.engine.block_pool import BlockPool
+    from headrace_server.engine.constraint_compiler import ConstraintCompiler
     from headrace_server.engine.limits import SchedulerLimits
     from headrace_server.engine.messages import EngineFinish
     from headrace_server.engine.model_runner import BatchRow, RowFault
@@ -49,15 +51,26 @@ class Scheduler:
 
     A sequence in the batch holds the KV blocks of all its tokens; one in the queue holds none.
     When the blocks run out, the newest of the batch goes back to the front of the queue,
-    keeps its tokens and is computed again later.
+    keeps its tokens and is computed again later. A sequence whose constraint is still being
+    compiled stands beside the queue and holds nobody up.
+
+    Args:
+        compiler: None refuses constraints.
     """
 
-    def __init__(self, limits: SchedulerLimits, block_pool: BlockPool) -> None:
+    def __init__(
+        self,
+        limits: SchedulerLimits,
+        block_pool: BlockPool,
+        compiler: ConstraintCompiler | None = None,
+    ) -> None:
         self._limits = limits
         self._pool = block_pool
+        self._compiler = compiler
         self._live: dict[int, Sequence] = {}
         self._running: list[Sequence] = []
         self._waiting: deque[Sequence] = deque()
+        self._pending: list[Sequence] = []
         self._aborted: list[Sequence] = []
         self._outputs: list[SequenceOutput] = []
         self._num_steps = 0
@@ -77,7 +90,7 @@ class Scheduler:
             num_steps=self._num_steps,
             num_computed_tokens=self._num_computed_tokens,
             num_running=len(self._running),
-            num_waiting=len(self._waiting),
+            num_waiting=len(self._waiting) + len(self._pending),
             num_free_blocks=self._pool.num_free,
             num_total_blocks=self._pool.num_blocks,
         )
@@ -94,7 +107,11 @@ class Scheduler:
             return
         sequence = Sequence(request)
         self._live[request.sequence_id] = sequence
-        self._waiting.append(sequence)
+        if request.constraint is None or self._compiler is None:
+            self._waiting.append(sequence)
+        else:
+            sequence.pending_constraint = self._compiler.start(request.constraint)
+            self._pending.append(sequence)
 
     def abort(self, sequence_id: int) -> None:
         """Mark a sequence; it ends before the next step, or with the step that contains it."""
@@ -108,6 +125,7 @@ class Scheduler:
     def schedule(self) -> Step:
         """Choose what to compute: first a token of each answer, then prompts, then the queue."""
         self._end_aborted()
+        self._take_constraints()
         step = Step()
         self._schedule_decodes(step)
         chunk = self._limits.max_prefill_chunk if step.rows else self._limits.max_num_batched_tokens
@@ -137,10 +155,11 @@ class Scheduler:
             BlockPoolError: they are not.
         """
         self._pool.check_integrity([sequence.block_ids for sequence in self._running])
-        placed = [sequence.sequence_id for sequence in (*self._running, *self._waiting)]
+        waiting = [*self._waiting, *self._pending]
+        placed = [sequence.sequence_id for sequence in (*self._running, *waiting)]
         if sorted(placed) != sorted(self._live):
             raise BlockPoolError(f"{len(self._live)} sequences, {len(placed)} in batch and queue")
-        if any(sequence.block_ids for sequence in self._waiting):
+        if any(sequence.block_ids for sequence in waiting):
             raise BlockPoolError("a sequence in the queue holds KV blocks")
 
     def _refusal(self, request: AddSequence) -> str | None:
@@ -152,7 +171,21 @@ class Scheduler:
             return "larger than the whole KV cache"
         if min(prompt) < 0 or max(prompt) >= self._limits.vocabulary_size:
             return "token id outside the vocabulary"
+        if request.constraint is not None and self._compiler is None:
+            return "no compiler for its constraint"
         return None
+
+    def _take_constraints(self) -> None:
+        """Let the sequences into the queue whose constraints have been compiled."""
+        for sequence in [each for each in self._pending if _is_ready(each)]:
+            self._pending.remove(sequence)
+            self._waiting.append(sequence)
+            pending, sequence.pending_constraint = sequence.pending_constraint, None
+            try:
+                sequence.constraint = pending.take() if pending else None
+            except ConstraintError as error:
+                _log_failure(sequence.sequence_id, str(error))
+                self._end(sequence, [], "failed")
 
     def _schedule_decodes(self, step: Step) -> None:
         """Add every sequence that lacks one token, the oldest first; the newest may give way."""
@@ -218,6 +251,9 @@ class Scheduler:
         finish = sequence.append(token_id)
         if finish is None:
             self._outputs.append(SequenceOutput(sequence.sequence_id, [token_id]))
+        elif finish == "failed":
+            _log_failure(sequence.sequence_id, "token outside its constraint")
+            self._end(sequence, [], finish)
         else:
             self._end(sequence, [token_id], finish)
 
@@ -232,6 +268,9 @@ class Scheduler:
         if sequence.block_ids:
             self._running.remove(sequence)
             self._free(sequence)
+        elif sequence.pending_constraint is not None:
+            sequence.pending_constraint.cancel()
+            self._pending.remove(sequence)
         else:
             self._waiting.remove(sequence)
         self._outputs.append(SequenceOutput(sequence.sequence_id, token_ids, finish=finish))
@@ -240,6 +279,10 @@ class Scheduler:
         # A new list: the rows of the step before may still refer to the old one.
         self._pool.give_back(sequence.block_ids)
         sequence.block_ids = []
+
+
+def _is_ready(sequence: Sequence) -> bool:
+    return sequence.pending_constraint is None or sequence.pending_constraint.is_ready
 
 
 def _log_failure(sequence_id: int, why: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headrace_server.engine.model_runner import BatchRow, RowSampling
 
 if TYPE_CHECKING:
+    from headrace_server.engine.constraint_compiler import ConstraintState, PendingConstraint
     from headrace_server.engine.messages import AddSequence, EngineFinish
 
 
@@ -25,6 +26,8 @@ class Sequence:
         num_computed_tokens: tokens whose keys and values are in the KV blocks.
         has_started: whether a step has ever contained the sequence.
         abort_requested: whether the front has given it up.
+        pending_constraint: the constraint while it is compiled; the sequence waits for it.
+        constraint: what its output must match; None while that is compiled, and where it is free.
     """
 
     request: AddSequence
@@ -33,6 +36,8 @@ class Sequence:
     num_computed_tokens: int = 0
     has_started: bool = False
     abort_requested: bool = False
+    pending_constraint: PendingConstraint | None = None
+    constraint: ConstraintState | None = None
 
     def __post_init__(self) -> None:
         self.token_ids = list(self.request.prompt_token_ids)
@@ -71,6 +76,8 @@ class Sequence:
             return "stop_token"
         if self.num_output_tokens >= self.request.max_output_tokens:
             return "max_output_tokens"
+        if self.constraint is not None and not self.constraint.accept(token_id):
+            return "failed"
         return None
 
     def _sampling(self) -> RowSampling:
@@ -84,4 +91,5 @@ class Sequence:
             min_p=request.min_p,
             seed=request.seed,
             banned_token_ids=() if may_stop else request.stop_token_ids,
+            mask=None if self.constraint is None else self.constraint.mask(),
         )

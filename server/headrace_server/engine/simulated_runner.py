@@ -30,7 +30,12 @@ from headrace_server.engine.model_runner import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from headrace_server.engine.model_runner import BatchRow, ReportProgress, RowSampling
+    from headrace_server.engine.model_runner import (
+        BatchRow,
+        ReportProgress,
+        RowSampling,
+        TokenMask,
+    )
     from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 
 # Their ids follow the bytes, in this order.
@@ -140,11 +145,18 @@ def choose_token(context: np.ndarray, sampling: RowSampling) -> int | RowFault:
     A seed counts only where the sampling leaves a choice. NaN stands for a choice of nothing.
     """
     banned = frozenset(sampling.banned_token_ids)
+    if sampling.mask is not None:
+        banned |= _masked_token_ids(sampling.mask)
     for token_id in _candidates(context, sampling):
         if token_id not in banned:
             return token_id
     allowed = [token_id for token_id in range(VOCABULARY_SIZE) if token_id not in banned]
     return allowed[0] if allowed else RowFault.NOT_A_NUMBER
+
+
+def _masked_token_ids(mask: TokenMask) -> frozenset[int]:
+    bits = np.unpackbits(mask.wait().view(np.uint8), bitorder="little")[:VOCABULARY_SIZE]
+    return frozenset(np.flatnonzero(bits == 0).tolist())
 
 
 def _candidates(context: np.ndarray, sampling: RowSampling) -> Iterator[int]:

@@ -26,13 +26,14 @@ class SteppedEngine:
         max_num_batched_tokens=64,
         max_prefill_chunk=16,
         pool_type=BlockPool,
+        compiler=None,
     ):
         description = ModelDescription("", 1024, VOCABULARY_SIZE, num_blocks, BLOCK_SIZE, "cpu")
         limits = SchedulerLimits(
             max_num_sequences, max_num_batched_tokens, max_prefill_chunk, VOCABULARY_SIZE
         )
         self.runner = SimulatedRunner(description, SimulatedSettings(faults=True))
-        self.scheduler = Scheduler(limits, pool_type(num_blocks, BLOCK_SIZE))
+        self.scheduler = Scheduler(limits, pool_type(num_blocks, BLOCK_SIZE), compiler)
         self.answers = defaultdict(list)
         self.finishes = defaultdict(list)
         self.starts = defaultdict(int)

@@ -10,8 +10,9 @@ from headrace_server.engine.block_pool import BlockPool, BlockPoolError
 from headrace_server.engine.channel import FrontChannel, FrontGoneError
 from headrace_server.engine.frames import FrameBuffer, encode_frame
 from headrace_server.engine.loop import MAX_CONSECUTIVE_FAILURES, EngineLoop
-from headrace_server.engine.messages import AbortSequence, EngineMessage, Stop
+from headrace_server.engine.messages import AbortSequence, Constraint, EngineMessage, Stop
 from headrace_server.engine.simulated_runner import FAULT_RAISE
+from tests.server.engine.fake_constraints import FakeCompiler
 from tests.server.engine.stepped_engine import SteppedEngine, add_sequence, solo_answer
 
 
@@ -99,6 +100,20 @@ def test_an_idle_engine_gives_signs_of_life():
 
     assert [beat.outputs for beat in beats] == [[], []]
     assert beats[0].stats.num_free_blocks == 64
+
+
+def test_an_engine_that_waits_for_a_constraint_is_alive_and_goes_on_by_itself():
+    """Without a message there are signs of life, and the sequence runs once it is compiled."""
+    compiler = FakeCompiler(is_ready=False)
+    engine = SteppedEngine(compiler=compiler)
+    with running_loop(engine.runner, engine.scheduler) as (front, _, _):
+        front.send(add_sequence(0, b"hi", constraint=Constraint("spelt")))
+        beats = [*front.read(), *front.read()]
+        compiler.is_ready = True
+        front.read_until_finished(0)
+
+    assert [beat.outputs for beat in beats] == [[], []]
+    assert bytes(front.answer(0)[:-1]) == b"spelt"
 
 
 def test_a_row_that_raises_fails_alone():
