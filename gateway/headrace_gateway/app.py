@@ -23,6 +23,7 @@ from headrace_gateway.routes.chat_completions import ChatCompletions
 from headrace_gateway.routes.completions import Completions
 from headrace_gateway.routes.health import Health
 from headrace_gateway.routes.models import Models
+from headrace_gateway.stop_signals import StopSignals
 from headrace_gateway.telemetry import log_event
 from headrace_gateway.upstream import Upstream
 
@@ -165,14 +166,11 @@ def _address(server: asyncio.Server) -> str:
 
 
 def _handle_signals(stop: asyncio.Event) -> None:
-    seen: set[int] = set()
+    signals = StopSignals()
 
     def on_signal(number: int) -> None:
-        # The same one: SIGUSR1 is what `headrace serve` sends, whose service manager may have
-        # sent SIGTERM to every process of the service.
-        if number in seen:
+        if signals.take(number):
             os._exit(128 + number)
-        seen.add(number)
         stop.set()
 
     loop = asyncio.get_running_loop()

@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from headrace_server.app import open_server
+from headrace_server.stop_signals import StopSignals
 from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
@@ -45,21 +46,15 @@ async def serve(config: Config) -> None:
 
 @contextlib.contextmanager
 def _stop_signal() -> Iterator[asyncio.Event]:
-    """Set an event at the first signal; the same one again ends the process at once.
-
-    SIGUSR1 is what `headrace serve` sends: its service manager may have sent SIGTERM to every
-    process of the service, and one wish to stop is not to count twice.
-    """
-    requested = asyncio.Event()
+    """Set an event at the first signal; the same one once more ends the process at once."""
+    requested, signals = asyncio.Event(), StopSignals()
     loop = asyncio.get_running_loop()
-    seen: set[int] = set()
 
     def on_signal(number: int) -> None:
-        if number in seen:
+        if signals.take(number):
             # The engine ends with this process.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        seen.add(number)
         requested.set()
 
     for number in _STOP_SIGNALS:

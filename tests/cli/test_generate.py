@@ -102,6 +102,14 @@ def test_stats_go_beside_the_answer(generate):
     )
 
 
+def test_one_token_is_told_as_one(generate, server):
+    """Counts of one are in the singular."""
+    only = end("Hi")
+    only.usage.prompt_token_count = only.usage.output_token_count = 1
+    server.script = lambda request: iter([Admit(), only])
+    assert generate("Hi", "--stats").stderr.startswith("[1 token in, 1 token out in 1.50 s, ")
+
+
 def test_a_refusal_names_the_flag(generate, server):
     """A refused option is called by the name of its flag, and is a mistake on the command line."""
     server.script = lambda request: iter(

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 import headrace
+from headrace.cli.serve.supervisor import SAME_WISH_SECONDS
 from tests.cli.conftest import COMMAND
 from tests.cli.terminal import CTRL_C, terminal
 
@@ -47,6 +48,11 @@ class Service:
     def child(self, name):
         (process,) = [p for p in self.family() if f"headrace_{name}" in p.cmdline()]
         return process
+
+    def terminate_again(self):
+        """Send SIGTERM when it is a wish of its own."""
+        time.sleep(2 * SAME_WISH_SECONDS)
+        self.process.terminate()
 
     def end(self):
         """Wait for the end and return the exit status and what was said on stderr."""
@@ -204,13 +210,13 @@ def test_both_refuse_at_once_while_answers_run(serve):
         with pytest.raises(headrace.UnavailableError, match="about to stop"):
             client.generate("Hi", max_output_tokens=1)
         next(pieces)
-        service.process.terminate()
+        service.terminate_again()
     assert service.end()[0] == 0
 
 
 def test_the_end_takes_one_shutdown_timeout(serve):
     """Answers that run too long on both ports end after one timeout and not one after another."""
-    timeout_seconds = 3
+    timeout_seconds = 5
     service = serve(
         *("--simulated-step-seconds", "0.05", "--shutdown-timeout", str(timeout_seconds))
     )
@@ -242,7 +248,7 @@ def test_a_second_signal_does_not_wait(serve):
         service.process.terminate()
         while not service.process.stderr.readline().endswith(AGAIN.encode()):
             assert service.process.poll() is None
-        service.process.terminate()
+        service.terminate_again()
         with pytest.raises(headrace.UnavailableError):
             list(pieces)
     assert service.end()[0] == 0

@@ -45,7 +45,7 @@ def how_it_was_cut(generation: headrace.Generation) -> str | None:
     match generation.finish_reason:
         case headrace.FinishReason.MAX_OUTPUT_TOKENS:
             count = generation.usage.output_token_count
-            return f"cut after {count} tokens; {MAX_TOKENS.flag} allows more"
+            return f"cut after {_tokens(count)}; {MAX_TOKENS.flag} allows more"
         case headrace.FinishReason.CONTEXT_LENGTH:
             return "cut because the context is full"
         case headrace.FinishReason.END_OF_TEXT | headrace.FinishReason.STOP_SEQUENCE:
@@ -58,8 +58,8 @@ def statistics(generation: headrace.Generation) -> str:
     """Return the counts and times of an answer in words."""
     usage, timing = generation.usage, generation.timing
     words = [
-        f"{usage.prompt_token_count} tokens in",
-        f"{usage.output_token_count} tokens out in {timing.total_seconds:.2f} s",
+        f"{_tokens(usage.prompt_token_count)} in",
+        f"{_tokens(usage.output_token_count)} out in {timing.total_seconds:.2f} s",
     ]
     if timing.first_token_seconds is not None:
         words.append(f"first after {timing.first_token_seconds:.2f} s")
@@ -67,3 +67,7 @@ def statistics(generation: headrace.Generation) -> str:
         if usage.output_token_count > 1 and decode_seconds > 0:
             words.append(f"then {(usage.output_token_count - 1) / decode_seconds:.1f} tokens/s")
     return ", ".join(words)
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count} tokens"

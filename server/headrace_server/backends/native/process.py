@@ -43,8 +43,15 @@ class EngineProcess:
             self.kill()
             status = await self._process.wait()
         if status < 0:
-            return f"the engine was ended by {signal.Signals(-status).name}"
+            return f"the engine was ended by {_name_of_signal(-status)}"
         return f"the engine ended with status {status}"
+
+
+def _name_of_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # the real-time signals have no names of their own
+        return f"signal {number}"
 
 
 @contextlib.asynccontextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import time
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.async_client import AsyncClient
@@ -16,26 +17,42 @@ from headrace.cli.serve.console import Progress, reachable, welcome
 from headrace.cli.serve.flags import Program
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 # The programs exit with these after a sentence of their own.
 _SPOKEN_CODES = (ExitCode.FAILURE, ExitCode.USAGE)
+
+
+SAME_WISH_SECONDS = 0.5
+"""How long another signal is the same wish: ``timeout`` of GNU sends each of its signals to the
+program and then to its group, and so to the program twice.
+"""
 
 
 class StopRequestedError(Exception):
     """Somebody wants all of it to end."""
 
 
-@dataclass(frozen=True, slots=True)
 class StopSignals:
-    """The signals to stop: the first lets answers finish, the second does not wait."""
+    """The signals to stop: the first lets answers finish, the second does not wait.
 
-    first: asyncio.Event = field(default_factory=asyncio.Event)
-    second: asyncio.Event = field(default_factory=asyncio.Event)
+    Args:
+        now: the time, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.first = asyncio.Event()
+        self.second = asyncio.Event()
+        self._now = now
+        self._first_time = 0.0
 
     def take(self) -> None:
         """Take a signal."""
-        (self.second if self.first.is_set() else self.first).set()
+        if not self.first.is_set():
+            self._first_time = self._now()
+            self.first.set()
+        elif self._now() - self._first_time > SAME_WISH_SECONDS:
+            self.second.set()
 
     async def watch(self) -> None:
         """Wait for the first one.
@@ -158,12 +175,19 @@ def _first(group: BaseExceptionGroup[ChildEndedError]) -> ChildEndedError:
 
 def _how_it_ended(ended: ChildEndedError) -> str:
     if ended.returncode < 0:
-        how = f"was killed by {signal.Signals(-ended.returncode).name}"
+        how = f"was killed by {_name_of_signal(-ended.returncode)}"
     else:
         how = f"ended with status {ended.returncode}"
     noun = ended.program.name.lower()
     other = next(program for program in Program if program is not ended.program).name.lower()
     return f"The {noun} {how}, so the {other} was stopped; start again with `headrace serve`."
+
+
+def _name_of_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # the real-time signals have no names of their own
+        return f"signal {number}"
 
 
 def _say(sentence: str) -> None:
