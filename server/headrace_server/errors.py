@@ -45,6 +45,10 @@ class ContextLengthExceededError(InvalidFieldError):
     """Prompt and requested output do not fit the context."""
 
 
+class InvalidConstraintError(InvalidFieldError):
+    """The constraint on the output is malformed, uses what is not supported, or is too complex."""
+
+
 class ModelNotFoundError(RequestError):
     """No model of that name is served."""
 

@@ -1,0 +1,1 @@
+"""Constraints of requests: checked and turned into grammars that the engine follows."""

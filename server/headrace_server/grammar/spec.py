@@ -1,0 +1,58 @@
+"""What a request can ask its output to match, as it came: sizes and soundness are unchecked."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class JsonSchemaConstraint(msgspec.Struct, frozen=True, tag="json_schema"):
+    """One JSON value that a schema describes, with at most single spaces after ``,`` and ``:``.
+
+    Args:
+        schema_json: the schema (draft 2020-12) as JSON text; properties come in its order.
+    """
+
+    schema_json: str
+
+
+class JsonObjectConstraint(msgspec.Struct, frozen=True, tag="json_object"):
+    """Any JSON object, with at most single spaces after ``,`` and ``:``."""
+
+
+class RegexConstraint(msgspec.Struct, frozen=True, tag="regex"):
+    """A text that the whole of a regular expression matches.
+
+    Args:
+        pattern: in the syntax of Rust's regex crate: neither look-around nor back-references.
+    """
+
+    pattern: str
+
+
+class GrammarConstraint(msgspec.Struct, frozen=True, tag="grammar"):
+    """A text of a context-free grammar.
+
+    Args:
+        grammar: in llguidance's variant of the Lark syntax; the rule ``start`` is the whole text.
+    """
+
+    grammar: str
+
+
+class ChoicesConstraint(msgspec.Struct, frozen=True, tag="choices"):
+    """One of some texts, to the letter.
+
+    Args:
+        choices: the texts.
+    """
+
+    choices: tuple[str, ...]
+
+
+ConstraintSpec = (
+    JsonSchemaConstraint
+    | JsonObjectConstraint
+    | RegexConstraint
+    | GrammarConstraint
+    | ChoicesConstraint
+)
