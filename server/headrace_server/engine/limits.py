@@ -24,6 +24,8 @@ class SchedulerLimits:
     """What one step may hold; see `EngineSettings`.
 
     Args:
+        max_prefill_chunk: most prompt tokens, of all sequences together, in a step in which others
+            decode.
         vocabulary_size: ids that are not below it are refused, from outside and from the model.
     """
 

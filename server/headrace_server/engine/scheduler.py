@@ -5,57 +5,59 @@ No I/O and no clock: the same messages in the same order give the same steps.
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections import deque
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from bisect import bisect, insort
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
 
+from headrace_server.engine.block_names import BlockNames
 from headrace_server.engine.block_pool import BlockPoolError
 from headrace_server.engine.constraint_compiler import ConstraintError
+from headrace_server.engine.held_sequences import HeldSequences
+from headrace_server.engine.kv_memory import KvMemory
 from headrace_server.engine.messages import AddSequence, SequenceOutput, Stats
 from headrace_server.engine.model_runner import RowOutput
+from headrace_server.engine.prefill_budget import align_chunk, share_budget
 from headrace_server.engine.sequence import Sequence
+from headrace_server.engine.step import Step
+from headrace_server.engine.waiting_queue import WaitingQueue
 from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
     from headrace_server.engine.block_pool import BlockPool
     from headrace_server.engine.constraint_compiler import ConstraintCompiler
+    from headrace_server.engine.kv_memory import Placement
     from headrace_server.engine.limits import SchedulerLimits
-    from headrace_server.engine.messages import EngineFinish
     from headrace_server.engine.model_runner import BatchRow, RowFault
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Step:
-    """What one step computes; `rows[i]` belongs to `sequences[i]`.
+class _Counters:
+    """What the scheduler has done; see `Stats`."""
 
-    Args:
-        num_tokens: tokens that the step runs through the model.
-    """
-
-    rows: list[BatchRow] = field(default_factory=list)
-    sequences: list[Sequence] = field(default_factory=list)
-    num_tokens: int = 0
-
-    def add(self, sequence: Sequence, num_tokens: int) -> None:
-        """Let the step compute the next `num_tokens` tokens of a sequence."""
-        self.rows.append(sequence.row(num_tokens))
-        self.sequences.append(sequence)
-        self.num_tokens += num_tokens
+    num_steps: int = 0
+    num_computed_tokens: int = 0
+    num_preemptions: int = 0
+    num_prompt_tokens: int = 0
+    num_cached_prompt_tokens: int = 0
 
 
 class Scheduler:
-    """Holds every live sequence, either in the batch or in the queue.
+    """Holds every live sequence: in the batch, in the queue, or held back beside it.
 
-    A sequence in the batch holds the KV blocks of all its tokens; one in the queue holds none.
-    When the blocks run out, the newest of the batch goes back to the front of the queue,
-    keeps its tokens and is computed again later. A sequence whose constraint is still being
-    compiled stands beside the queue and holds nobody up.
+    A sequence in the batch holds the KV blocks of all its tokens; the others hold none. When the
+    blocks run out, the last of the batch, which is the newest of the lowest priority, goes back to
+    the queue, keeps its tokens and is computed again later. The first of the batch never gives
+    way, so that there is always progress. Held back is a sequence whose constraint is being
+    compiled, or whose prompt another is computing; it holds nobody up.
 
     Args:
+        block_pool: for the scheduler alone.
         compiler: None refuses constraints.
+        prefix_cache: whether a sequence finds what others have computed.
     """
 
     def __init__(
@@ -63,19 +65,22 @@ class Scheduler:
         limits: SchedulerLimits,
         block_pool: BlockPool,
         compiler: ConstraintCompiler | None = None,
+        *,
+        prefix_cache: bool = True,
     ) -> None:
         self._limits = limits
         self._pool = block_pool
+        self._memory = KvMemory(block_pool, prefix_cache=prefix_cache)
         self._compiler = compiler
         self._live: dict[int, Sequence] = {}
-        self._running: list[Sequence] = []
-        self._waiting: deque[Sequence] = deque()
-        self._pending: list[Sequence] = []
+        self._running: list[Sequence] = []  # by rank
+        self._waiting = WaitingQueue()
+        self._held = HeldSequences()
         self._aborted: list[Sequence] = []
         self._outputs: list[SequenceOutput] = []
-        self._num_steps = 0
-        self._num_computed_tokens = 0
-        self.num_preemptions = 0
+        self._arrivals = itertools.count()
+        self._admissions = itertools.count()
+        self._counters = _Counters()
         self.num_ignored_messages = 0
 
     @property
@@ -86,13 +91,18 @@ class Scheduler:
     @property
     def stats(self) -> Stats:
         """The counters now."""
+        counters = self._counters
         return Stats(
-            num_steps=self._num_steps,
-            num_computed_tokens=self._num_computed_tokens,
+            num_steps=counters.num_steps,
+            num_computed_tokens=counters.num_computed_tokens,
             num_running=len(self._running),
-            num_waiting=len(self._waiting) + len(self._pending),
+            num_waiting=len(self._waiting) + len(self._held),
             num_free_blocks=self._pool.num_free,
             num_total_blocks=self._pool.num_blocks,
+            num_cached_blocks=self._pool.num_cached,
+            num_preemptions=counters.num_preemptions,
+            num_prompt_tokens=counters.num_prompt_tokens,
+            num_cached_prompt_tokens=counters.num_cached_prompt_tokens,
         )
 
     def add(self, request: AddSequence) -> None:
@@ -105,13 +115,16 @@ class Scheduler:
             _log_failure(request.sequence_id, refusal)
             self._outputs.append(SequenceOutput(request.sequence_id, [], finish="failed"))
             return
-        sequence = Sequence(request)
-        self._live[request.sequence_id] = sequence
-        if request.constraint is None or self._compiler is None:
-            self._waiting.append(sequence)
-        else:
+        sequence = Sequence(
+            request,
+            next(self._arrivals),
+            BlockNames(request.cache_identity, self._pool.block_size),
+            leader=self._leader(request),
+        )
+        if request.constraint is not None and self._compiler is not None:
             sequence.pending_constraint = self._compiler.start(request.constraint)
-            self._pending.append(sequence)
+        self._live[request.sequence_id] = sequence
+        self._held.add(sequence)
 
     def abort(self, sequence_id: int) -> None:
         """Mark a sequence; it ends before the next step, or with the step that contains it."""
@@ -125,22 +138,24 @@ class Scheduler:
     def schedule(self) -> Step:
         """Choose what to compute: first a token of each answer, then prompts, then the queue."""
         self._end_aborted()
-        self._take_constraints()
+        self._let_go()
         step = Step()
         self._schedule_decodes(step)
-        chunk = self._limits.max_prefill_chunk if step.rows else self._limits.max_num_batched_tokens
-        self._schedule_prefills(step, chunk)
-        self._admit(step, chunk)
+        self._schedule_prompts(step)
         return step
 
     def commit(self, step: Step, results: list[RowOutput | RowFault]) -> None:
         """Take what the model made of the step."""
-        self._num_steps += 1
-        self._num_computed_tokens += step.num_tokens
+        self._counters.num_steps += 1
+        self._counters.num_computed_tokens += step.num_tokens
         for sequence, row, result in zip(step.sequences, step.rows, results, strict=True):
-            sequence.num_computed_tokens += len(row.token_ids)
-            if row.sampling is not None and not sequence.abort_requested:
-                self._commit_choice(sequence, result)
+            if self._is_sound(result, row):
+                sequence.num_computed_tokens += len(row.token_ids)
+                self._commit_row(sequence, row, result)
+            else:
+                self._memory.distrust(sequence)
+                if not sequence.abort_requested:
+                    self._fail(sequence, str(result))
         self._end_aborted()
 
     def take_outputs(self) -> list[SequenceOutput]:
@@ -154,10 +169,10 @@ class Scheduler:
         Raises:
             BlockPoolError: they are not.
         """
-        self._pool.check_integrity([sequence.block_ids for sequence in self._running])
-        waiting = [*self._waiting, *self._pending]
+        self._memory.check_integrity(self._running)
+        waiting = [*self._waiting, *self._held]
         placed = [sequence.sequence_id for sequence in (*self._running, *waiting)]
-        if sorted(placed) != sorted(self._live):
+        if sorted(placed) != sorted(self._live) or len(waiting) != self.stats.num_waiting:
             raise BlockPoolError(f"{len(self._live)} sequences, {len(placed)} in batch and queue")
         if any(sequence.block_ids for sequence in waiting):
             raise BlockPoolError("a sequence in the queue holds KV blocks")
@@ -175,114 +190,169 @@ class Scheduler:
             return "no compiler for its constraint"
         return None
 
-    def _take_constraints(self) -> None:
-        """Let the sequences into the queue whose constraints have been compiled."""
-        for sequence in [each for each in self._pending if _is_ready(each)]:
-            self._pending.remove(sequence)
-            self._waiting.append(sequence)
+    def _leader(self, request: AddSequence) -> Sequence | None:
+        """The sequence whose prompt a new one shares, where it is still there."""
+        if request.shares_prompt_with is None or request.num_prompt_top_logprobs is not None:
+            return None
+        leader = self._live.get(request.shares_prompt_with)
+        if leader is None or leader.request.prompt_token_ids != request.prompt_token_ids:
+            return None
+        return leader if leader.request.cache_identity == request.cache_identity else None
+
+    def _let_go(self) -> None:
+        """Queue what was held back and is ready now."""
+        for sequence in self._held.take_ready():
+            self._waiting.push(sequence)
             pending, sequence.pending_constraint = sequence.pending_constraint, None
-            try:
-                sequence.constraint = pending.take() if pending else None
-            except ConstraintError as error:
-                _log_failure(sequence.sequence_id, str(error))
-                self._end(sequence, [], "failed")
+            if pending is not None:
+                try:
+                    sequence.constraint = pending.take()
+                except ConstraintError as error:
+                    self._fail(sequence, str(error))
 
     def _schedule_decodes(self, step: Step) -> None:
-        """Add every sequence that lacks one token, the oldest first; the newest may give way."""
+        """Add every sequence that lacks one token, the first first; the last may give way.
+
+        The batch is never larger than the token budget, which so has room for each of them.
+        """
         index = 0
-        while index < len(self._running) and step.num_tokens < self._limits.max_num_batched_tokens:
+        while index < len(self._running):
             sequence = self._running[index]
             index += 1
             if sequence.num_uncomputed_tokens == 1 and self._make_room(sequence):
-                step.add(sequence, 1)
+                self._add_row(step, sequence, 1)
 
-    def _schedule_prefills(self, step: Step, chunk: int) -> None:
-        for sequence in self._running:
-            if sequence.num_uncomputed_tokens > 1:
-                self._add_chunk(step, sequence, chunk)
+    def _make_room(self, sequence: Sequence) -> bool:
+        """Get the KV block for the last token; False when the sequence itself had to give way."""
+        while not self._memory.has_room(sequence):
+            last = self._running.pop()
+            self._memory.preempt(last)
+            self._waiting.push(last)
+            self._counters.num_preemptions += 1
+            if last is sequence:
+                return False
+        self._memory.extend(sequence)
+        return True
 
-    def _admit(self, step: Step, chunk: int) -> None:
-        """Move sequences from the queue into the batch, in order, while there is room.
+    def _schedule_prompts(self, step: Step) -> None:
+        """Share what is left among the prompts of the batch and those that come into it."""
+        budget = self._limits.max_num_batched_tokens - step.num_tokens
+        if step.rows:
+            budget = min(budget, self._limits.max_prefill_chunk)
+        prompts = [each for each in self._running if each.num_uncomputed_tokens > 1]
+        for sequence in prompts:
+            self._memory.catch_up(sequence)
+        self._admit(prompts, budget)
+        shares = share_budget([each.num_uncomputed_tokens for each in prompts], budget)
+        for sequence, share in zip(prompts, shares, strict=True):
+            if share > 0:
+                chunk = (sequence.num_computed_tokens, share, sequence.num_uncomputed_tokens)
+                self._add_row(step, sequence, align_chunk(*chunk, self._pool.block_size))
+
+    def _admit(self, prompts: list[Sequence], budget: int) -> None:
+        """Move sequences from the queue into the batch, in order, while each gets a share.
 
         One free block for each sequence of the batch stays in reserve, so that what is
         admitted is not preempted at once.
         """
         limits = self._limits
         max_num_running = min(limits.max_num_sequences, limits.max_num_batched_tokens)
-        while self._waiting and len(self._running) < max_num_running:
-            sequence = self._waiting[0]
-            num_blocks = self._pool.num_blocks_for(len(sequence.token_ids))
-            num_left = limits.max_num_batched_tokens - step.num_tokens
-            if num_left == 0 or num_blocks + len(self._running) > self._pool.num_free:
+        while len(self._running) < max_num_running:
+            sequence = self._waiting.head
+            if sequence is None:
                 return
-            self._running.append(self._waiting.popleft())
-            sequence.block_ids = self._pool.take(num_blocks)
-            if not sequence.has_started:
-                sequence.has_started = True
-                self._outputs.append(SequenceOutput(sequence.sequence_id, [], started=True))
-            self._add_chunk(step, sequence, chunk)
+            placement = self._memory.find_place(sequence)
+            if placement.num_taken_blocks + len(self._running) > self._pool.num_free:
+                return
+            index = bisect(prompts, sequence.rank, key=_rank)
+            lengths = [each.num_uncomputed_tokens for each in prompts]
+            lengths.insert(index, placement.num_uncomputed_tokens)
+            if share_budget(lengths, budget)[index] == 0:
+                return
+            self._place(sequence, placement)
+            prompts.insert(index, sequence)
 
-    def _add_chunk(self, step: Step, sequence: Sequence, chunk: int) -> None:
-        num_left = self._limits.max_num_batched_tokens - step.num_tokens
-        num_tokens = min(sequence.num_uncomputed_tokens, chunk, num_left)
-        if num_tokens > 0:
-            step.add(sequence, num_tokens)
+    def _place(self, sequence: Sequence, placement: Placement) -> None:
+        self._waiting.remove(sequence)
+        self._memory.place(sequence, placement)
+        if sequence.admission is None:
+            sequence.admission = next(self._admissions)
+            self._waiting.charge(sequence, placement.num_uncomputed_tokens)
+        insort(self._running, sequence, key=_rank)
 
-    def _make_room(self, sequence: Sequence) -> bool:
-        """Get the KV block for the last token; False when the sequence itself had to give way."""
-        num_missing = self._pool.num_blocks_for(len(sequence.token_ids)) - len(sequence.block_ids)
-        while num_missing > self._pool.num_free:
-            newest = self._running.pop()
-            self._free(newest)
-            newest.num_computed_tokens = 0
-            self._waiting.appendleft(newest)
-            self.num_preemptions += 1
-            if newest is sequence:
-                return False
-        sequence.block_ids.extend(self._pool.take(num_missing))
-        return True
+    def _add_row(self, step: Step, sequence: Sequence, num_tokens: int) -> None:
+        step.add(sequence, num_tokens)
+        if not sequence.has_started:
+            sequence.has_started = True
+            num_cached = sequence.num_computed_tokens
+            self._outputs.append(
+                SequenceOutput(sequence.sequence_id, [], started=True, num_cached_tokens=num_cached)
+            )
+            # A prompt counts once, however many candidates continue it.
+            if sequence.request.shares_prompt_with is None:
+                self._counters.num_prompt_tokens += len(sequence.request.prompt_token_ids)
+                self._counters.num_cached_prompt_tokens += num_cached
 
-    def _commit_choice(self, sequence: Sequence, result: RowOutput | RowFault) -> None:
-        token_id = result.token_id if isinstance(result, RowOutput) else None
-        if token_id is None or token_id not in range(self._limits.vocabulary_size):
-            _log_failure(sequence.sequence_id, str(result))
-            self._end(sequence, [], "failed")
+    def _is_sound(self, result: RowOutput | RowFault, row: BatchRow) -> TypeGuard[RowOutput]:
+        if not isinstance(result, RowOutput):
+            return False
+        return row.sampling is None or result.token_id in range(self._limits.vocabulary_size)
+
+    def _commit_row(self, sequence: Sequence, row: BatchRow, result: RowOutput) -> None:
+        if result.token_id is not None:
+            self._memory.vouch(sequence)
+        if sequence.abort_requested:
             return
-        finish = sequence.append(token_id)
+        told = sequence.take_prompt_logprobs(row, result.prompt_logprobs)
+        if result.token_id is None:
+            if told:
+                output = SequenceOutput(sequence.sequence_id, [], prompt_logprobs=told)
+                self._outputs.append(output)
+            return
+        self._waiting.charge(sequence, 1)
+        finish = sequence.append(result.token_id)
+        if finish == "failed":
+            self._fail(sequence, "token outside its constraint")
+            return
+        output = SequenceOutput(
+            sequence.sequence_id,
+            [result.token_id],
+            finish=finish,
+            logprobs=[] if result.logprobs is None else [result.logprobs],
+            prompt_logprobs=told,
+        )
         if finish is None:
-            self._outputs.append(SequenceOutput(sequence.sequence_id, [token_id]))
-        elif finish == "failed":
-            _log_failure(sequence.sequence_id, "token outside its constraint")
-            self._end(sequence, [], finish)
+            self._outputs.append(output)
         else:
-            self._end(sequence, [token_id], finish)
+            self._end(sequence, output)
 
     def _end_aborted(self) -> None:
         for sequence in self._aborted:
-            self._end(sequence, [], "aborted")
+            self._end(sequence, SequenceOutput(sequence.sequence_id, [], finish="aborted"))
         self._aborted.clear()
 
-    def _end(self, sequence: Sequence, token_ids: list[int], finish: EngineFinish) -> None:
+    def _fail(self, sequence: Sequence, why: str) -> None:
+        _log_failure(sequence.sequence_id, why)
+        self._end(sequence, SequenceOutput(sequence.sequence_id, [], finish="failed"))
+
+    def _end(self, sequence: Sequence, output: SequenceOutput) -> None:
         """The one way out: forget the sequence, free its blocks, tell the front."""
         del self._live[sequence.sequence_id]
+        sequence.has_ended = True
         if sequence.block_ids:
             self._running.remove(sequence)
-            self._free(sequence)
-        elif sequence.pending_constraint is not None:
-            sequence.pending_constraint.cancel()
-            self._pending.remove(sequence)
+            self._memory.release(sequence)
+        elif sequence in self._held:
+            self._held.remove(sequence)
         else:
             self._waiting.remove(sequence)
-        self._outputs.append(SequenceOutput(sequence.sequence_id, token_ids, finish=finish))
-
-    def _free(self, sequence: Sequence) -> None:
-        # A new list: the rows of the step before may still refer to the old one.
-        self._pool.give_back(sequence.block_ids)
-        sequence.block_ids = []
+        if not sequence.output_token_ids:
+            self._held.replace_leader(sequence)
+        self._outputs.append(output)
 
 
-def _is_ready(sequence: Sequence) -> bool:
-    return sequence.pending_constraint is None or sequence.pending_constraint.is_ready
+def _rank(sequence: Sequence) -> tuple[int, int]:
+    return sequence.rank
 
 
 def _log_failure(sequence_id: int, why: str) -> None:

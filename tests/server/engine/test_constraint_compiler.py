@@ -82,5 +82,5 @@ def test_a_preempted_sequence_keeps_its_place_in_the_constraint():
         engine.add(sequence_id, constraint=Constraint(text), max_output_tokens=30)
     engine.run()
 
-    assert engine.scheduler.num_preemptions > 0
+    assert engine.scheduler.stats.num_preemptions > 0
     assert [bytes(engine.answers[i][:-1]).decode() for i in range(2)] == texts

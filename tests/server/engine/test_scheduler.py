@@ -1,6 +1,7 @@
 import pytest
 
 from headrace_server.engine.messages import SequenceOutput
+from headrace_server.engine.model_runner import RowOutput
 from headrace_server.engine.simulated_runner import END_OF_TURN, FAULT_NAN, VOCABULARY_SIZE
 from tests.server.engine.stepped_engine import SteppedEngine, solo_answer
 
@@ -65,16 +66,16 @@ def test_a_prompt_is_computed_in_chunks_of_the_budget():
 
 
 def test_a_long_prompt_does_not_hold_up_answers():
-    """While others decode, a prompt gets chunks of max_prefill_chunk, after every decode."""
-    engine = SteppedEngine(max_num_batched_tokens=8, max_prefill_chunk=6)
+    """While others decode, all prompts together get max_prefill_chunk tokens, behind them."""
+    engine = SteppedEngine(max_num_batched_tokens=16, max_prefill_chunk=8)
     engine.add(0, b"ab")
     engine.step()
     engine.add(1, b"x" * 40)
-    engine.step()
-    engine.add(2, b"c")
 
-    assert engine.step() == {0: 1, 1: 6, 2: 1}
-    assert engine.step() == {0: 1, 2: 1, 1: 6}
+    assert engine.step() == {0: 1, 1: 8}
+    engine.add(2, b"c" * 4)
+    assert engine.step() == {0: 1, 1: 4, 2: 4}
+    assert engine.step() == {0: 1, 2: 1, 1: 8}
 
 
 def test_the_batch_is_never_larger_than_its_limits():
@@ -108,7 +109,7 @@ def test_the_newest_is_preempted_and_its_answer_stays_the_same():
         engine.add(sequence_id, prompt, max_output_tokens=24)
     engine.run()
 
-    assert engine.scheduler.num_preemptions > 0
+    assert engine.scheduler.stats.num_preemptions > 0
     assert [engine.answers[i] for i in range(3)] == [
         solo_answer(prompt, max_output_tokens=24) for prompt in prompts
     ]
@@ -122,7 +123,7 @@ def test_a_preempted_sequence_goes_before_the_queue():
     engine.add(0, b"x" * 10, max_output_tokens=20)
     engine.add(1, b"y" * 10, max_output_tokens=20)
     engine.add(2, b"z")
-    while engine.scheduler.num_preemptions == 0:
+    while engine.scheduler.stats.num_preemptions == 0:
         engine.step()
     engine.scheduler.abort(0)
 
@@ -189,7 +190,7 @@ def test_a_token_outside_the_vocabulary_fails_its_sequence():
     engine = SteppedEngine()
     engine.add(0)
     step = engine.scheduler.schedule()
-    engine.scheduler.commit(step, [VOCABULARY_SIZE])
+    engine.scheduler.commit(step, [RowOutput(VOCABULARY_SIZE)])
 
     assert engine.scheduler.take_outputs() == [
         SequenceOutput(0, [], started=True),
@@ -248,7 +249,7 @@ def test_a_preempted_sequence_can_be_aborted():
     engine = SteppedEngine(num_blocks=8)
     engine.add(0, b"x" * 10, max_output_tokens=20)
     engine.add(1, b"y" * 10, max_output_tokens=20)
-    while engine.scheduler.num_preemptions == 0:
+    while engine.scheduler.stats.num_preemptions == 0:
         engine.step()
     engine.scheduler.abort(1)
     engine.run()

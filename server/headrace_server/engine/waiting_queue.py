@@ -1,0 +1,153 @@
+"""The queue for the batch: priorities, turns of the callers, and first come, first served."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headrace_server.engine.sequence import Sequence
+
+
+class WaitingQueue:
+    """Sequences that could run and wait until they may.
+
+    A higher priority goes first. Within one, what was in the batch before goes first, and then the
+    callers take turns: next is the caller for whom the fewest tokens have been computed. Each
+    caller's own sequences go in the order in which they came.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[int, _Lane] = {}
+        self._num_sequences = 0
+
+    def __len__(self) -> int:
+        return self._num_sequences
+
+    def __iter__(self) -> Iterator[Sequence]:
+        for lane in self._lanes.values():
+            yield from lane
+
+    @property
+    def head(self) -> Sequence | None:
+        """The sequence whose turn it is."""
+        return self._lanes[max(self._lanes)].head if self._lanes else None
+
+    def push(self, sequence: Sequence) -> None:
+        """Let a sequence wait."""
+        self._lanes.setdefault(sequence.request.priority, _Lane()).push(sequence)
+        self._num_sequences += 1
+
+    def remove(self, sequence: Sequence) -> None:
+        """Take a sequence out, whether it goes into the batch or has ended."""
+        priority = sequence.request.priority
+        self._lanes[priority].remove(sequence)
+        self._num_sequences -= 1
+        if self._lanes[priority].is_empty:
+            del self._lanes[priority]
+
+    def charge(self, sequence: Sequence, num_tokens: int) -> None:
+        """Count tokens computed for a sequence against its caller, if others of it wait."""
+        lane = self._lanes.get(sequence.request.priority)
+        if lane is not None:
+            lane.charge(sequence.request.caller, num_tokens)
+
+
+@dataclass(slots=True, eq=False)
+class _Caller:
+    """A caller with sequences that wait.
+
+    Args:
+        level: tokens computed since the caller came, on top of the least level at that time.
+        turn: when it came or had its turn; unique.
+        sequences: in order of arrival.
+    """
+
+    level: int
+    turn: int
+    sequences: list[Sequence] = field(default_factory=list)
+
+
+class _Lane:
+    """What waits with the same priority.
+
+    A caller that comes starts level with the one whose turn it is, and behind it: it is neither
+    owed anything for the time before nor held to account for it. So the first sequence of a caller
+    waits for about one of each other caller, however many those have.
+    """
+
+    def __init__(self) -> None:
+        self._preempted: list[Sequence] = []
+        self._callers: dict[str, _Caller] = {}
+        self._turns: list[tuple[int, int, _Caller]] = []  # a heap; see _next_caller
+        self._turn_numbers = itertools.count()
+
+    def __iter__(self) -> Iterator[Sequence]:
+        yield from self._preempted
+        for caller in self._callers.values():
+            yield from caller.sequences
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._preempted and not self._callers
+
+    @property
+    def head(self) -> Sequence:
+        """The sequence whose turn it is; the lane must not be empty."""
+        return self._preempted[0] if self._preempted else self._next_caller().sequences[0]
+
+    def push(self, sequence: Sequence) -> None:
+        if sequence.admission is not None:
+            insort(self._preempted, sequence, key=_admission)
+            return
+        name = sequence.request.caller
+        caller = self._callers.get(name)
+        if caller is None:
+            level = self._next_caller().level if self._callers else 0
+            caller = self._callers[name] = _Caller(level, next(self._turn_numbers))
+            heapq.heappush(self._turns, (caller.level, caller.turn, caller))
+        insort(caller.sequences, sequence, key=_arrival)
+
+    def remove(self, sequence: Sequence) -> None:
+        if sequence.admission is not None:
+            self._preempted.remove(sequence)
+            return
+        name = sequence.request.caller
+        sequences = self._callers[name].sequences
+        del sequences[bisect_left(sequences, sequence.arrival, key=_arrival)]
+        if not sequences:
+            del self._callers[name]
+
+    def charge(self, name: str, num_tokens: int) -> None:
+        caller = self._callers.get(name)
+        if caller is not None:
+            caller.level += num_tokens
+            caller.turn = next(self._turn_numbers)
+
+    def _next_caller(self) -> _Caller:
+        """The caller whose turn it is.
+
+        Levels and turns only rise. So the entries of the heap are put right where they come up,
+        and those of callers that have left are dropped there.
+        """
+        while True:
+            level, turn, caller = self._turns[0]
+            if not caller.sequences:
+                heapq.heappop(self._turns)
+            elif (caller.level, caller.turn) != (level, turn):
+                heapq.heapreplace(self._turns, (caller.level, caller.turn, caller))
+            else:
+                return caller
+
+
+def _arrival(sequence: Sequence) -> int:
+    return sequence.arrival
+
+
+def _admission(sequence: Sequence) -> int:
+    return sequence.admission or 0
