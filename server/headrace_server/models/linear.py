@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 _FP16_MAX = torch.finfo(torch.float16).max
 
+# Below AVX-512 FBGEMM's kernels for one and for two rows add in another order than those for more,
+# and they also compute the rest of a product of many rows. Multiples of three have no such rest,
+# so that a row is the same to the bit whatever stands beside it.
+_ROW_MULTIPLE = 1 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 3
+
 
 class Linear(Protocol):
     """y = x Wᵀ + b, for x [rows, in] → [rows, out]."""
@@ -46,8 +51,10 @@ class PackedFp16Linear:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Multiply; see `Linear`."""
-        product: torch.Tensor = torch.ops.quantized.linear_dynamic_fp16(x, self._packed)
-        return product
+        padding = -len(x) % _ROW_MULTIPLE
+        padded = functional.pad(x, (0, 0, 0, padding)) if padding else x
+        product: torch.Tensor = torch.ops.quantized.linear_dynamic_fp16(padded, self._packed)
+        return product[: len(x)]
 
 
 def make_linear(weight: torch.Tensor, bias: torch.Tensor | None, precision: Precision) -> Linear:
