@@ -4,7 +4,7 @@ It keeps the token ids themselves where a model keeps keys and values, reads the
 back from the blocks, and derives the next token from that. A wrong block, a block held
 twice or a wrong position changes the answer, as it would with a real model.
 
-The vocabulary is the 256 bytes and `SPECIAL_TOKENS`; `simulated_model/` holds its tokenizer. When
+The vocabulary is that of `simulated_vocabulary`; `simulated_model/` holds its tokenizer. When
 faults are on, the fault tokens act as soon as a step computes them.
 """
 
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
-import struct
 import time
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,31 +24,24 @@ from headrace_server.engine.model_runner import (
     RowFault,
     RowOutput,
 )
+from headrace_server.engine.simulated_choice import choose_token, token_logprobs
+from headrace_server.engine.simulated_vocabulary import END_OF_TURN as END_OF_TURN
+from headrace_server.engine.simulated_vocabulary import (
+    FAULT_EXIT,
+    FAULT_HANG,
+    FAULT_NAN,
+    FAULT_RAISE,
+    VOCABULARY_SIZE,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from headrace_server.engine.model_runner import (
-        BatchRow,
-        ReportProgress,
-        RowSampling,
-        TokenMask,
-    )
+    import numpy.typing as npt
+
+    from headrace_server.engine.logprobs import TokenLogprobs
+    from headrace_server.engine.model_runner import BatchRow, ReportProgress
     from headrace_server.engine.settings import EngineSettings, SimulatedSettings
-
-# Their ids follow the bytes, in this order.
-SPECIAL_TOKENS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|fault_exit|>",  # the process ends as if it was killed
-    "<|fault_hang|>",  # the step never ends
-    "<|fault_raise|>",  # the step raises an exception
-    "<|fault_nan|>",  # the row has no numbers to choose from
-)
-VOCABULARY_SIZE = 256 + len(SPECIAL_TOKENS)
-END_OF_TEXT, _, _, FAULT_EXIT, FAULT_HANG, FAULT_RAISE, FAULT_NAN = range(256, VOCABULARY_SIZE)
-END_OF_TURN = SPECIAL_TOKENS.index("<|im_end|>") + 256
 
 MODEL_DIRECTORY = Path(__file__).parent / "simulated_model"
 
@@ -58,17 +49,6 @@ MODEL_DIRECTORY = Path(__file__).parent / "simulated_model"
 DEFAULT_NUM_CONTEXTS = 16
 
 _LOAD_PARTS = 10
-
-# The letters of an answer as their bytes. No two begin with the same byte, so that the first
-# byte tells the others.
-_VOWELS = [letter.encode() for letter in (*"aeiou", "é", " ", " ")]
-_CONSONANTS = [letter.encode() for letter in (*"bcdfghklmnprstvwz", "Ω", "日", "🌊", ". ", "\n")]
-_NEXT_BYTES = {
-    letter[:length]: letter[length]
-    for letter in (*_VOWELS, *_CONSONANTS)
-    for length in range(1, len(letter))
-}
-_MEAN_ANSWER_LETTERS = 512
 
 
 class SimulatedRunner:
@@ -130,51 +110,30 @@ class SimulatedRunner:
         block_ids = np.asarray(row.block_ids)
         block_size = self._description.block_size
         self._slots[block_ids[positions // block_size], positions % block_size] = row.token_ids
-        if row.sampling is None:
+        if row.sampling is None and row.prompt_logprobs is None:
             return RowOutput(None)
         context = self._slots[block_ids].reshape(-1)[:end]
         if self._settings.faults and FAULT_NAN in context:
             return RowFault.NOT_A_NUMBER
+        prompt_logprobs = _prompt_logprobs(context, row)
+        if row.sampling is None:
+            return RowOutput(None, prompt_logprobs=prompt_logprobs)
         choice = choose_token(context, row.sampling)
-        return choice if isinstance(choice, RowFault) else RowOutput(choice)
+        num_top = row.sampling.num_top_logprobs
+        if isinstance(choice, RowFault):
+            return choice
+        logprobs = None if num_top is None else token_logprobs(context, choice, num_top)
+        return RowOutput(choice, logprobs, prompt_logprobs)
 
 
-def choose_token(context: np.ndarray, sampling: RowSampling) -> int | RowFault:
-    """Choose the token after `context`: one of a text of letters, some of several bytes.
-
-    A seed counts only where the sampling leaves a choice. NaN stands for a choice of nothing.
-    """
-    banned = frozenset(sampling.banned_token_ids)
-    if sampling.mask is not None:
-        banned |= _masked_token_ids(sampling.mask)
-    for token_id in _candidates(context, sampling):
-        if token_id not in banned:
-            return token_id
-    allowed = [token_id for token_id in range(VOCABULARY_SIZE) if token_id not in banned]
-    return allowed[0] if allowed else RowFault.NOT_A_NUMBER
-
-
-def _masked_token_ids(mask: TokenMask) -> frozenset[int]:
-    bits = np.unpackbits(mask.wait().view(np.uint8), bitorder="little")[:VOCABULARY_SIZE]
-    return frozenset(np.flatnonzero(bits == 0).tolist())
-
-
-def _candidates(context: np.ndarray, sampling: RowSampling) -> Iterator[int]:
-    """The tokens that come into question, the best first."""
-    tail = bytes(token_id if 0 <= token_id < 256 else 0 for token_id in context[-3:].tolist())
-    for length in (3, 2, 1):
-        if tail[-length:] in _NEXT_BYTES:
-            yield _NEXT_BYTES[tail[-length:]]
-    is_greedy = sampling.temperature == 0 or sampling.top_k == 1
-    seed = 0 if is_greedy else sampling.seed
-    letters = _CONSONANTS if tail[-1:] in b"aeiou " else _VOWELS
-    for attempt in range(8):
-        key = struct.pack("<qqq", seed, sampling.position, attempt)
-        digest = blake2b(context.tobytes(), key=key, digest_size=16).digest()
-        end, letter = struct.unpack("<QQ", digest)
-        if end % _MEAN_ANSWER_LETTERS == 0:
-            yield END_OF_TURN
-        yield letters[letter % len(letters)][0]
+def _prompt_logprobs(context: npt.NDArray[np.int32], row: BatchRow) -> list[TokenLogprobs]:
+    wanted = row.prompt_logprobs
+    if wanted is None:
+        return []
+    return [
+        token_logprobs(context[: row.start + 1 + i], target_id, wanted.num_top)
+        for i, target_id in enumerate(wanted.target_token_ids)
+    ]
 
 
 def _act_on_faults(token_ids: Sequence[int]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ class _Lane:
     def __init__(self) -> None:
         self._preempted: list[Sequence] = []
         self._callers: dict[str, _Caller] = {}
-        self._turns: list[tuple[int, int, _Caller]] = []  # a heap; see _next_caller
         self._turn_numbers = itertools.count()
 
     def __iter__(self) -> Iterator[Sequence]:
@@ -110,7 +109,6 @@ class _Lane:
         if caller is None:
             level = self._next_caller().level if self._callers else 0
             caller = self._callers[name] = _Caller(level, next(self._turn_numbers))
-            heapq.heappush(self._turns, (caller.level, caller.turn, caller))
         insort(caller.sequences, sequence, key=_arrival)
 
     def remove(self, sequence: Sequence) -> None:
@@ -130,24 +128,9 @@ class _Lane:
             caller.turn = next(self._turn_numbers)
 
     def _next_caller(self) -> _Caller:
-        """The caller whose turn it is.
-
-        Levels and turns only rise. So the entries of the heap are put right where they come up,
-        and those of callers that have left are dropped there.
-        """
-        while True:
-            level, turn, caller = self._turns[0]
-            if not caller.sequences:
-                heapq.heappop(self._turns)
-            elif (caller.level, caller.turn) != (level, turn):
-                heapq.heapreplace(self._turns, (caller.level, caller.turn, caller))
-            else:
-                return caller
+        return min(self._callers.values(), key=_standing)
 
 
-def _arrival(sequence: Sequence) -> int:
-    return sequence.arrival
-
-
-def _admission(sequence: Sequence) -> int:
-    return sequence.admission or 0
+_arrival = attrgetter("arrival")
+_admission = attrgetter("admission")
+_standing = attrgetter("level", "turn")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from headrace_server.engine.constraint_compiler import ConstraintError
-from headrace_server.engine.simulated_runner import END_OF_TURN, VOCABULARY_SIZE
+from headrace_server.engine.simulated_vocabulary import END_OF_TURN, VOCABULARY_SIZE
 
 
 class FakeCompiler:

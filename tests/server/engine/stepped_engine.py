@@ -10,7 +10,8 @@ from headrace_server.engine.messages import AddSequence
 from headrace_server.engine.model_runner import ModelDescription
 from headrace_server.engine.scheduler import Scheduler
 from headrace_server.engine.settings import SimulatedSettings
-from headrace_server.engine.simulated_runner import END_OF_TURN, VOCABULARY_SIZE, SimulatedRunner
+from headrace_server.engine.simulated_runner import SimulatedRunner
+from headrace_server.engine.simulated_vocabulary import END_OF_TURN, VOCABULARY_SIZE
 
 BLOCK_SIZE = 4
 
@@ -27,16 +28,22 @@ class SteppedEngine:
         max_prefill_chunk=16,
         pool_type=BlockPool,
         compiler=None,
+        prefix_cache=True,
     ):
         description = ModelDescription("", 1024, VOCABULARY_SIZE, num_blocks, BLOCK_SIZE, "cpu")
         limits = SchedulerLimits(
             max_num_sequences, max_num_batched_tokens, max_prefill_chunk, VOCABULARY_SIZE
         )
         self.runner = SimulatedRunner(description, SimulatedSettings(faults=True))
-        self.scheduler = Scheduler(limits, pool_type(num_blocks, BLOCK_SIZE), compiler)
+        self.scheduler = Scheduler(
+            limits, pool_type(num_blocks, BLOCK_SIZE), compiler, prefix_cache=prefix_cache
+        )
         self.answers = defaultdict(list)
+        self.logprobs = defaultdict(list)
+        self.prompt_logprobs = defaultdict(list)
         self.finishes = defaultdict(list)
         self.starts = defaultdict(int)
+        self.num_cached_tokens = {}
 
     def add(self, sequence_id, prompt=b"prompt", **options):
         self.scheduler.add(add_sequence(sequence_id, prompt, **options))
@@ -50,11 +57,21 @@ class SteppedEngine:
             self.scheduler.commit(step, results)
         self.scheduler.check_integrity()
         for output in self.scheduler.take_outputs():
-            self.answers[output.sequence_id] += output.token_ids
-            self.starts[output.sequence_id] += output.started
-            if output.finish is not None:
-                self.finishes[output.sequence_id].append(output.finish)
+            self._take(output)
         return {row.sequence_id: len(row.token_ids) for row in step.rows}
+
+    def _take(self, output):
+        sequence_id = output.sequence_id
+        if output.prompt_logprobs:
+            assert self.answers[sequence_id] == []
+        self.answers[sequence_id] += output.token_ids
+        self.logprobs[sequence_id] += output.logprobs
+        self.prompt_logprobs[sequence_id] += output.prompt_logprobs
+        self.starts[sequence_id] += output.started
+        if output.started:
+            self.num_cached_tokens[sequence_id] = output.num_cached_tokens
+        if output.finish is not None:
+            self.finishes[sequence_id].append(output.finish)
 
     def run(self, max_num_steps=10_000):
         """Step until nothing is left."""

@@ -11,7 +11,7 @@ from headrace_server.engine.channel import FrontChannel, FrontGoneError
 from headrace_server.engine.frames import FrameBuffer, encode_frame
 from headrace_server.engine.loop import MAX_CONSECUTIVE_FAILURES, EngineLoop
 from headrace_server.engine.messages import AbortSequence, Constraint, EngineMessage, Stop
-from headrace_server.engine.simulated_runner import FAULT_RAISE
+from headrace_server.engine.simulated_vocabulary import FAULT_RAISE
 from tests.server.engine.fake_constraints import FakeCompiler
 from tests.server.engine.stepped_engine import SteppedEngine, add_sequence, solo_answer
 

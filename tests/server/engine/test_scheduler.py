@@ -2,7 +2,7 @@ import pytest
 
 from headrace_server.engine.messages import SequenceOutput
 from headrace_server.engine.model_runner import RowOutput
-from headrace_server.engine.simulated_runner import END_OF_TURN, FAULT_NAN, VOCABULARY_SIZE
+from headrace_server.engine.simulated_vocabulary import END_OF_TURN, FAULT_NAN, VOCABULARY_SIZE
 from tests.server.engine.stepped_engine import SteppedEngine, solo_answer
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from headrace_server.engine.simulated_model.build import build
-from headrace_server.engine.simulated_runner import MODEL_DIRECTORY, SPECIAL_TOKENS, VOCABULARY_SIZE
+from headrace_server.engine.simulated_runner import MODEL_DIRECTORY
+from headrace_server.engine.simulated_vocabulary import SPECIAL_TOKENS, VOCABULARY_SIZE
 
 
 def test_the_files_are_what_the_builder_writes():

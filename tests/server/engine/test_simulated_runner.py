@@ -11,12 +11,12 @@ from headrace_server.engine.model_runner import (
     RowSampling,
 )
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
-from headrace_server.engine.simulated_runner import (
+from headrace_server.engine.simulated_runner import SimulatedRunner
+from headrace_server.engine.simulated_vocabulary import (
     END_OF_TURN,
     FAULT_NAN,
     FAULT_RAISE,
     VOCABULARY_SIZE,
-    SimulatedRunner,
 )
 from tests.server.engine.stepped_engine import solo_answer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from headrace_server.engine.simulated_runner import END_OF_TEXT, END_OF_TURN, SPECIAL_TOKENS
+from headrace_server.engine.simulated_vocabulary import END_OF_TEXT, END_OF_TURN, SPECIAL_TOKENS
 
 _CHAT_TEMPLATE = """\
 {%- for message in messages -%}
