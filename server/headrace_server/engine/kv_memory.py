@@ -76,11 +76,10 @@ class KvMemory:
 
     def catch_up(self, sequence: Sequence) -> None:
         """Let a sequence in its prompt skip what others have computed since it was placed."""
-        first, rest = divmod(sequence.num_computed_tokens, self._pool.block_size)
-        if rest or not self._prefix_cache:
-            return
-        found_ids = list(self._find(sequence, first))
+        first = sequence.num_computed_tokens // self._pool.block_size
+        found_ids = list(self._find(sequence, first)) if self._prefix_cache else []
         if found_ids:
+            # The first may replace one that is computed in part.
             end = first + len(found_ids)
             self._pool.share(found_ids)
             self._pool.give_back(sequence.block_ids[first:end])
