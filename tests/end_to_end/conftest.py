@@ -35,8 +35,10 @@ async def stack():
     """The real engine behind both fronts, in one event loop, for all tests of this folder."""
     async with AsyncExitStack() as opened:
         server = await opened.enter_async_context(
+            # One thread: threads that wait for each other take minutes where cores are shared.
             running_server(
-                "--backend", "native", "--kv-cache-bytes", "1GiB", ready_seconds=LOAD_SECONDS
+                *("--backend", "native", "--kv-cache-bytes", "1GiB", "--num-threads", 1),
+                ready_seconds=LOAD_SECONDS,
             )
         )
         gateway = await opened.enter_async_context(

@@ -10,7 +10,7 @@ import pytest
 pytestmark = [
     pytest.mark.model,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 
 NUM_CANCELS = 50

@@ -15,11 +15,11 @@ from tests.server.running_server import collect, eventually
 pytestmark = [
     pytest.mark.model,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 
-NUM_STREAMS = 64
-NUM_NEIGHBOURS = 24
+NUM_STREAMS = 32
+NUM_NEIGHBOURS = 16
 TOPICS = ("rivers", "the moon", "bread", "a lighthouse", "chess", "snow", "trains", "bees")
 
 
@@ -74,7 +74,7 @@ def make_wishes() -> list[Wish]:
         Wish(
             prompt=f"Story {index} about {chance.choice(TOPICS)}: "
             + "once " * chance.randrange(30),
-            max_tokens=chance.randrange(4, 28),
+            max_tokens=chance.randrange(4, 18),
             temperature=chance.choice((0.0, 0.9)),
             seed=chance.getrandbits(62),
         )
@@ -92,7 +92,7 @@ async def be_a_neighbour_who_leaves(stack, index: int) -> None:
 
 
 async def test_answers_under_load_equal_the_answers_alone(stack):
-    """64 streams on both fronts, neighbours leaving, give what each request gives alone."""
+    """32 streams on both fronts, neighbours leaving, give what each request gives alone."""
     wishes = make_wishes()
     alone = [await wish.over_grpc(stack) for wish in wishes]
     await stack.all_returned()
