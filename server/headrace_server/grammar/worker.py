@@ -1,0 +1,168 @@
+"""The process that checks constraints: ``python -m headrace_server.grammar.worker``.
+
+Started by `headrace_server.grammar.worker_process`, never by hand. Each check is a fork of it,
+which has the tokenizer of the model from the start, and can be killed whatever it does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from headrace_server.child_process import follow_parent
+from headrace_server.engine.frames import FrameBuffer, encode_frame
+from headrace_server.engine.grammar_vocabulary import GrammarVocabulary, VocabularyError
+from headrace_server.grammar.fork import fork_check
+from headrace_server.grammar.messages import Check, Checked, Unsound, Verdict
+from headrace_server.grammar.refusal import too_complex, too_slow
+
+_READ_BYTES: Final = 256 * 1024
+
+# Lower than the engine, so that checks do not slow down the answers that are being made.
+_NICENESS: Final = 5
+
+_check_decoder: Final = msgspec.msgpack.Decoder(Check)
+_verdict_decoder: Final = msgspec.msgpack.Decoder[Verdict](Verdict)
+
+
+def main() -> int:
+    """Answer checks until the front closes the socket, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="headrace_server.grammar.worker")
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--vocabulary-size", type=int, required=True)
+    parser.add_argument("--check-seconds", type=float, required=True)
+    arguments = parser.parse_args()
+    follow_parent()
+    os.set_inheritable(arguments.fd, False)
+    os.nice(_NICENESS)
+    vocabulary: GrammarVocabulary | VocabularyError
+    try:
+        vocabulary = GrammarVocabulary.load(arguments.model, arguments.vocabulary_size)
+    except VocabularyError as error:
+        vocabulary = error
+    with socket.socket(fileno=arguments.fd) as connection, suppress(ConnectionError):
+        Worker(connection, vocabulary, arguments.check_seconds).run()
+    return 0
+
+
+@dataclass(slots=True, eq=False)
+class _Fork:
+    """A check in progress.
+
+    Args:
+        pipe: where its verdict comes from.
+        end_time: when it is given up, of `time.monotonic`.
+        answer: what has come.
+    """
+
+    request: Check
+    pid: int
+    pipe: int
+    end_time: float
+    answer: bytearray = field(default_factory=bytearray)
+    is_overdue: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it has found, or why it has found nothing. To be asked when it has ended."""
+        with suppress(msgspec.DecodeError):
+            return _verdict_decoder.decode(self.answer)
+        if self.is_overdue:
+            return Unsound(too_slow(self.request.spec), is_certain=False)
+        return Unsound(too_complex(self.request.spec))
+
+
+class Worker:
+    """Forks a process for each check, and kills those that take too long.
+
+    Args:
+        connection: a stream socket to the front, which bounds the number of checks.
+        vocabulary: of the model, or why it has none.
+        check_seconds: what a check may take.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        vocabulary: GrammarVocabulary | VocabularyError,
+        check_seconds: float,
+    ) -> None:
+        self._connection = connection
+        self._vocabulary = vocabulary
+        self._check_seconds = check_seconds
+        self._buffer = FrameBuffer()
+        self._selector = selectors.DefaultSelector()
+        self._forks: list[_Fork] = []
+        self._is_open = True
+
+    def run(self) -> None:
+        """Work until the front closes the socket.
+
+        Raises:
+            ConnectionError: the front has died.
+        """
+        self._selector.register(self._connection, selectors.EVENT_READ)
+        while self._is_open:
+            for key, _ in self._selector.select(self._seconds_until_overdue()):
+                if key.data is None:
+                    self._receive()
+                else:
+                    self._read_answer(key.data)
+            self._kill_overdue()
+
+    def _receive(self) -> None:
+        data = self._connection.recv(_READ_BYTES)
+        self._is_open = bool(data)
+        for body in self._buffer.feed(data):
+            self._start(_check_decoder.decode(body))
+
+    def _start(self, request: Check) -> None:
+        if isinstance(self._vocabulary, VocabularyError):
+            self._send(Checked(request.check_id, Unsound(str(self._vocabulary))))
+            return
+        pid, pipe = fork_check(request.spec, self._vocabulary)
+        fork = _Fork(request, pid, pipe, time.monotonic() + self._check_seconds)
+        self._forks.append(fork)
+        self._selector.register(pipe, selectors.EVENT_READ, fork)
+
+    def _read_answer(self, fork: _Fork) -> None:
+        """Take a part of an answer; nothing more comes when the fork has ended."""
+        data = os.read(fork.pipe, _READ_BYTES)
+        fork.answer += data
+        if data:
+            return
+        self._selector.unregister(fork.pipe)
+        os.close(fork.pipe)
+        os.waitpid(fork.pid, 0)
+        self._forks.remove(fork)
+        self._send(Checked(fork.request.check_id, fork.verdict))
+
+    def _seconds_until_overdue(self) -> float | None:
+        end_times = [fork.end_time for fork in self._forks if not fork.is_overdue]
+        return max(0.0, min(end_times) - time.monotonic()) if end_times else None
+
+    def _kill_overdue(self) -> None:
+        now = time.monotonic()
+        for fork in self._forks:
+            if fork.end_time <= now and not fork.is_overdue:
+                fork.is_overdue = True
+                os.kill(fork.pid, signal.SIGKILL)
+
+    def _send(self, message: Checked) -> None:
+        self._connection.sendall(encode_frame(message))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
