@@ -64,15 +64,15 @@ class KvMemory:
         sequence.num_computed_tokens = len(placement.shared_ids) * self._pool.block_size
         sequence.num_named_blocks = 0
 
-    def has_room(self, sequence: Sequence) -> bool:
-        """Whether there are blocks for the tokens that have none yet."""
-        return self._num_missing_blocks(sequence) <= self._pool.num_free
-
-    def extend(self, sequence: Sequence) -> None:
-        """Give a sequence the blocks for the tokens that have none yet."""
-        num_missing = self._num_missing_blocks(sequence)
-        if num_missing:
-            sequence.block_ids.extend(self._pool.take(num_missing))
+    def extend(self, sequence: Sequence) -> bool:
+        """Give a sequence the blocks that its tokens lack; False if too few are free."""
+        num_uncovered = len(sequence.token_ids) - len(sequence.block_ids) * self._pool.block_size
+        if num_uncovered > 0:
+            num_blocks = self._pool.num_blocks_for(num_uncovered)
+            if num_blocks > self._pool.num_free:
+                return False
+            sequence.block_ids.extend(self._pool.take(num_blocks))
+        return True
 
     def catch_up(self, sequence: Sequence) -> None:
         """Let a sequence in its prompt skip what others have computed since it was placed."""
@@ -128,9 +128,6 @@ class KvMemory:
             sequences: all that hold blocks.
         """
         self._pool.check_integrity([sequence.block_ids for sequence in sequences])
-
-    def _num_missing_blocks(self, sequence: Sequence) -> int:
-        return self._pool.num_blocks_for(len(sequence.token_ids)) - len(sequence.block_ids)
 
     def _sharable_ids(self, sequence: Sequence) -> list[int]:
         found_ids = list(self._find(sequence, 0)) if self._prefix_cache else []

@@ -224,14 +224,13 @@ class Scheduler:
 
     def _make_room(self, sequence: Sequence) -> bool:
         """Get the KV block for the last token; False when the sequence itself had to give way."""
-        while not self._memory.has_room(sequence):
+        while not self._memory.extend(sequence):
             last = self._running.pop()
             self._memory.preempt(last)
             self._waiting.push(last)
             self._counters.num_preemptions += 1
             if last is sequence:
                 return False
-        self._memory.extend(sequence)
         return True
 
     def _schedule_prompts(self, step: Step) -> None:

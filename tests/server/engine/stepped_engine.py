@@ -100,8 +100,15 @@ def add_sequence(sequence_id, prompt, **options):
     return AddSequence(sequence_id, list(prompt), **(values | options))
 
 
-def solo_answer(prompt=b"prompt", **options):
+def solo_answer(prompt=b"prompt", *, compiler=None, **options):
     """The answer to a request when nothing else runs and memory is plenty."""
-    engine = SteppedEngine(num_blocks=1024, max_num_batched_tokens=4096, is_checked=False)
+    return solo_engine(prompt, compiler=compiler, **options).answers[0]
+
+
+def solo_engine(prompt=b"prompt", *, compiler=None, **options):
+    """An engine of plenty of memory that has made one answer."""
+    engine = SteppedEngine(
+        num_blocks=1024, max_num_batched_tokens=4096, compiler=compiler, is_checked=False
+    )
     engine.add(0, prompt, **options)
-    return engine.run().answers[0]
+    return engine.run()
