@@ -205,6 +205,7 @@ def _to_config(values: Mapping[str, Any]) -> Config:
             max_num_sequences=values["max_num_seqs"],
             max_num_batched_tokens=values["max_num_batched_tokens"],
             kv_cache_bytes=values["kv_cache_bytes"],
+            prefix_cache=values["prefix_cache"] == "on",
             log_level=values["log_level"],
             log_format=values["log_format"],
             simulated=SimulatedSettings(

@@ -171,6 +171,13 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             metavar="SIZE",
         ),
         Flag(
+            "--prefix-cache",
+            one_of("on", "off"),
+            "on",
+            "whether prompts that begin alike are computed once while the memory lasts",
+            metavar="on|off",
+        ),
+        Flag(
             "--engine-heartbeat-timeout",
             seconds(1.0),
             _SUPERVISION.step_timeout_seconds,

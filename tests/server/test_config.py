@@ -39,6 +39,7 @@ def test_every_flag_reaches_its_section(tmp_path):
             *("--chat-template", str(template), "--max-model-len", "100"),
             *("--host", "0.0.0.0", "--port", "7", "--stall-timeout", "2.5"),
             *("--kv-cache-bytes", "2GiB", "--engine-heartbeat-timeout", "3"),
+            *("--prefix-cache", "off"),
             *("--max-num-seqs", "5", "--max-num-batched-tokens", "50"),
             *("--max-queued-requests", "6", "--max-queued-tokens", "70"),
             *("--shutdown-timeout", "8", "--lame-duck", "1.5"),
@@ -50,7 +51,7 @@ def test_every_flag_reaches_its_section(tmp_path):
     engine, rpc = config.engine, config.rpc
     assert (engine.runner, engine.max_context_length) == ("simulated", 100)
     assert (engine.max_num_sequences, engine.max_num_batched_tokens) == (5, 50)
-    assert engine.kv_cache_bytes == 2 * 1024**3
+    assert (engine.kv_cache_bytes, engine.prefix_cache) == (2 * 1024**3, False)
     assert engine.simulated == SimulatedSettings(step_seconds=0.5, load_seconds=0.25, faults=True)
     assert config.served_names == ("a", "b")
     assert config.chat_template_file == template

@@ -100,7 +100,11 @@ def _run_loop(
 ) -> None:
     model = runner.description
     limits = choose_limits(settings, model)
-    scheduler = Scheduler(limits, BlockPool(model.num_blocks, model.block_size))
+    scheduler = Scheduler(
+        limits,
+        BlockPool(model.num_blocks, model.block_size),
+        prefix_cache=settings.prefix_cache,
+    )
     # A sequence must fit the KV cache when it is alone.
     context_length = min(model.context_length, model.num_blocks * model.block_size)
     if context_length < model.context_length:

@@ -40,10 +40,11 @@ class EngineSettings(msgspec.Struct, frozen=True):
         max_num_sequences: most sequences in one step.
         max_num_batched_tokens: token budget of one step; None suits the device, see
             `engine.limits`.
-        max_prefill_chunk: most prompt tokens of one sequence in a step in which
-            other sequences decode, so that they are not held up; None suits the device.
+        max_prefill_chunk: most prompt tokens, of all sequences together, in a step in which
+            others decode, so that they are not held up; None suits the device.
         kv_cache_bytes: size of the KV cache; None takes a share of what is free.
         block_size: tokens in a KV block.
+        prefix_cache: whether a prompt finds in the KV cache what others have computed.
         log_level: see `telemetry.set_up_logging`.
         log_format: see `telemetry.set_up_logging`.
         simulated: used by the simulated runner only.
@@ -60,6 +61,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     max_prefill_chunk: int | None = None
     kv_cache_bytes: int | None = None
     block_size: int = 16
+    prefix_cache: bool = True
     log_level: str = "info"
     log_format: str = "auto"
     simulated: SimulatedSettings = SimulatedSettings()

@@ -134,6 +134,7 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "memory for the context of running requests, such as 2GiB",
             "a share of what is free",
         ),
+        _server("--prefix-cache", "on|off", "compute prompts that begin alike once", "on"),
         _server(
             "--engine-heartbeat-timeout",
             "SECONDS",
