@@ -17,7 +17,9 @@ from headrace.v1 import inference_service_pb2_grpc
 from tests.gateway.service import MODEL
 
 CASES = yaml.safe_load(Path(__file__).with_name("http_cases.yaml").read_text())
-HEALTH_SECONDS = 0.5
+# For what grows with the square of the size, or never ends; a busy machine may be ten times slower.
+HEALTH_SECONDS = 3.0
+WITHIN_SECONDS = 20
 VERDICTS = {
     200: grpc.StatusCode.OK,
     400: grpc.StatusCode.INVALID_ARGUMENT,
@@ -110,7 +112,7 @@ async def test_case(service, case):
             assert await slowest_health(session, exchange) < HEALTH_SECONDS
         status, answer, seconds = await exchange
         assert status in (case["status"] if isinstance(case["status"], list) else [case["status"]])
-        assert seconds < case.get("within", 5)
+        assert seconds < case.get("within", WITHIN_SECONDS)
         if status != 200:
             error = json.loads(answer)["error"]
             for key in ("param", "code"):
