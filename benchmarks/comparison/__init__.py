@@ -1,0 +1,1 @@
+"""The comparison of Headrace with other servers: one model, the same prompts, one load client."""

@@ -1,0 +1,1 @@
+"""What is measured: each part asks a running server and returns measurements."""

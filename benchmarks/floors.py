@@ -1,0 +1,34 @@
+"""Measure how fast this machine reads memory and multiplies, with all cores.
+
+    python benchmarks/floors.py [--json]
+
+Run it on an idle machine. `compare.py` measures the same before its rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from comparison.floors import measure_floors
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    floors = measure_floors()
+    if arguments.json:
+        print(json.dumps(asdict(floors)))
+        return
+    print(f"memory read  {floors.read_bytes_per_second / 1e9:7.1f} GB/s")
+    print(f"fp32 product {floors.fp32_flops / 1e9:7.1f} GFLOP/s")
+    print(f"threads      {floors.num_threads:7}")
+
+
+if __name__ == "__main__":
+    main()
