@@ -117,11 +117,12 @@ class RowOutput:
 class RowFault(Enum):
     """Why a row could not be continued; its neighbours are untouched.
 
-    `RAISED` is the engine's own verdict on a row with which `forward` raised; a runner
-    returns the others.
+    `NOTHING_ALLOWED`: banned ids and the mask leave no token. `RAISED` is the engine's own verdict
+    on a row with which `forward` raised; a runner returns the others.
     """
 
     NOT_A_NUMBER = "not_a_number"
+    NOTHING_ALLOWED = "nothing_allowed"
     RAISED = "raised"
 
 
