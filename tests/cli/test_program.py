@@ -72,9 +72,10 @@ def test_a_mistake_is_one_sentence(run, arguments, words):
 )
 def test_without_a_server_there_is_one_sentence(run, arguments):
     """Where nothing answers, a command says where and what to do, and exits with 1."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        target = f"127.0.0.1:{listener.getsockname()[1]}"
-    result = run(*arguments, "--target", target, stdin="Hi\n")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # so that nobody else listens there
+        target = f"127.0.0.1:{silent.getsockname()[1]}"
+        result = run(*arguments, "--target", target, stdin="Hi\n")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         f"headrace: Nothing answers at {target} (Connection refused). "

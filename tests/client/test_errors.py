@@ -100,10 +100,11 @@ def test_errors_survive_pickling(server):
 
 def test_a_refused_connection_says_where_and_what_to_do():
     """Where nothing listens, the error names the address and the command that serves."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        target = f"127.0.0.1:{listener.getsockname()[1]}"
-    with Client(target) as client, pytest.raises(headrace.UnavailableError) as caught:
-        client.check_health()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # so that nobody else listens there
+        target = f"127.0.0.1:{silent.getsockname()[1]}"
+        with Client(target) as client, pytest.raises(headrace.UnavailableError) as caught:
+            client.check_health()
     assert caught.value.message == (
         f"Nothing answers at {target} (Connection refused). "
         "Start a server with `headrace serve`, or check the address."
@@ -154,8 +155,9 @@ def test_a_refusal_is_retried_when_the_server_wishes(client, server, code):
     times = refuse_times(server, 2, Refusal(code, "Not now.", reason, None, 0.3))
     assert client.generate("Hi").text == "Hello 🌍"
     assert len(times) == 3
-    assert times[1] - times[0] >= 0.3
-    assert times[2] - times[1] >= 0.3
+    # gRPC counts from the begin of the turn in which it read the refusal.
+    assert times[1] - times[0] >= 0.25
+    assert times[2] - times[1] >= 0.25
 
 
 def test_retries_have_an_end(client, server):
