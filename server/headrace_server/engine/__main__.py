@@ -6,17 +6,20 @@ Started by `headrace_server.backends.native`, never by hand.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import gc
 import logging
 import os
-import signal
 import socket
 import sys
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace_server.child_process import follow_parent
 from headrace_server.engine.block_pool import BlockPool
 from headrace_server.engine.channel import FrontChannel, FrontGoneError
+from headrace_server.engine.constraints import GrammarCompiler
+from headrace_server.engine.grammar_vocabulary import GrammarVocabulary
 from headrace_server.engine.limits import choose_limits
 from headrace_server.engine.loop import EngineLoop
 from headrace_server.engine.messages import LoadFailed, Loading, Ready
@@ -39,7 +42,7 @@ def main() -> int:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--epoch", type=int, required=True)
     arguments = parser.parse_args()
-    _leave_signals_to_the_front()
+    follow_parent()
     os.set_inheritable(arguments.fd, False)
     with socket.socket(fileno=arguments.fd) as connection:
         try:
@@ -47,19 +50,6 @@ def main() -> int:
         except FrontGoneError:
             log_event(_log, logging.INFO, "front is gone")
             return 0
-
-
-def _leave_signals_to_the_front() -> None:
-    """Never outlive the front, and never end before it.
-
-    Ctrl-C in a terminal and the stop of a service manager reach every process; the front
-    wants to finish its streams first, and tells the engine when.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def _serve(channel: FrontChannel, epoch: int) -> int:
@@ -100,9 +90,13 @@ def _run_loop(
 ) -> None:
     model = runner.description
     limits = choose_limits(settings, model)
+    compiler = GrammarCompiler(
+        partial(GrammarVocabulary.load, Path(model.directory), model.vocabulary_size)
+    )
     scheduler = Scheduler(
         limits,
         BlockPool(model.num_blocks, model.block_size),
+        compiler,
         prefix_cache=settings.prefix_cache,
     )
     # A sequence must fit the KV cache when it is alone.
@@ -120,7 +114,8 @@ def _run_loop(
     gc.freeze()
     ready = Ready(epoch, model.directory, context_length, model.vocabulary_size, scheduler.stats)
     channel.send(ready)
-    EngineLoop(channel, scheduler, runner, epoch).run()
+    with compiler:
+        EngineLoop(channel, scheduler, runner, epoch).run()
 
 
 if __name__ == "__main__":

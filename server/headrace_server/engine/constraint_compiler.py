@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headrace_server.engine.messages import Constraint
     from headrace_server.engine.model_runner import TokenMask
 
@@ -20,18 +22,25 @@ class ConstraintState(Protocol):
     not chosen anew, so that the state stays as it is.
     """
 
-    def mask(self) -> TokenMask:
+    def mask(self, *, may_stop: bool) -> TokenMask:
         """Begin to make the mask of the next token and return at once.
 
         Called once for each step in which a token is chosen, before the model runs; that token
         may never come, as when the sequence is aborted in the step.
+
+        Args:
+            may_stop: whether a stop token can be chosen where another one can be.
         """
 
     def accept(self, token_id: int) -> bool:
         """Advance by the token that was chosen; False when the constraint does not allow it.
 
-        Not called for the token that ends the sequence.
+        Not called for a stop token, which ends the sequence.
         """
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing can follow the tokens that were accepted, so that the sequence ends."""
 
 
 class PendingConstraint(Protocol):
@@ -55,5 +64,11 @@ class PendingConstraint(Protocol):
 class ConstraintCompiler(Protocol):
     """Compiles constraints in the background."""
 
-    def start(self, constraint: Constraint) -> PendingConstraint:
-        """Begin to compile and return at once; each sequence has its own result."""
+    def start(self, constraint: Constraint, stop_token_ids: Sequence[int]) -> PendingConstraint:
+        """Begin to compile and return at once; each sequence has its own result.
+
+        Args:
+            constraint: what the output must match.
+            stop_token_ids: the ids that end the sequence. Those that are no text can be chosen
+                exactly where the output may end; the others are text like any other.
+        """

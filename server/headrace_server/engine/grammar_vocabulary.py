@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 
     Words = npt.NDArray[np.int32]
 
-# Of the tokens that one grammar may use in its making and in each mask; the library's defaults
-# let one mask take 0.2 s and one grammar 0.5 GB. The largest schemas that were tried need a
-# tenth of these.
-_LIMITS: Final = llguidance.LLParserLimits(
+# The library's defaults let one mask take 0.2 s, and one grammar 0.25 GB. The largest schemas that
+# were tried need a tenth of these.
+LIMITS: Final = llguidance.LLParserLimits(
     initial_lexer_fuel=300_000,
     step_lexer_fuel=200_000,
     step_max_items=20_000,
-    max_lexer_states=20_000,
+    max_lexer_states=50_000,  # of half a KiB each
     max_grammar_size=200_000,
     verbose_errors=False,  # they would quote the grammar in logs
 )
@@ -50,10 +49,17 @@ class GrammarVocabulary:
         tokenizer: knows the tokens by their bytes. Which one it takes for the end of text does not
             matter, as long as it is no token of text.
         vocabulary_size: number of ids that the model can choose.
+        limits: of each grammar.
     """
 
-    def __init__(self, tokenizer: llguidance.LLTokenizer, vocabulary_size: int) -> None:
+    def __init__(
+        self,
+        tokenizer: llguidance.LLTokenizer,
+        vocabulary_size: int,
+        limits: llguidance.LLParserLimits = LIMITS,
+    ) -> None:
         self._tokenizer = tokenizer
+        self._limits = limits
         self._num_words = -(-vocabulary_size // _WORD_BITS)
         self._num_tokenizer_words = -(-tokenizer.vocab_size // _WORD_BITS)
         size = min(vocabulary_size, tokenizer.vocab_size)
@@ -62,7 +68,12 @@ class GrammarVocabulary:
         )
 
     @classmethod
-    def load(cls, directory: Path, vocabulary_size: int) -> GrammarVocabulary:
+    def load(
+        cls,
+        directory: Path,
+        vocabulary_size: int,
+        limits: llguidance.LLParserLimits = LIMITS,
+    ) -> GrammarVocabulary:
         """Read the tokenizer.json of a model. The library holds the interpreter's lock meanwhile.
 
         Raises:
@@ -78,7 +89,7 @@ class GrammarVocabulary:
             raise VocabularyError(
                 "The tokenizer of the model cannot be used with constraints."
             ) from error
-        return cls(tokenizer, vocabulary_size)
+        return cls(tokenizer, vocabulary_size, limits)
 
     def words(self, token_ids: Iterable[int]) -> Words:
         """Return the mask that allows the given tokens; what is outside the vocabulary is none."""
@@ -99,7 +110,7 @@ class GrammarVocabulary:
         Raises:
             GrammarError: it is malformed or too complex.
         """
-        matcher = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
+        matcher = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0, limits=self._limits)
         _check(matcher)
         return matcher
 

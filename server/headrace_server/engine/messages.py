@@ -78,7 +78,8 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
 
 FrontMessage = AddSequence | AbortSequence | Stop
 
-EngineFinish = Literal["stop_token", "max_output_tokens", "aborted", "failed"]
+# "complete" is an output that its constraint lets nothing follow; its last token is one of text.
+EngineFinish = Literal["stop_token", "complete", "max_output_tokens", "aborted", "failed"]
 
 
 class SequenceOutput(msgspec.Struct, frozen=True, array_like=True):

@@ -122,7 +122,9 @@ class Scheduler:
             leader=self._leader(request),
         )
         if request.constraint is not None and self._compiler is not None:
-            sequence.pending_constraint = self._compiler.start(request.constraint)
+            sequence.pending_constraint = self._compiler.start(
+                request.constraint, request.stop_token_ids
+            )
         self._live[request.sequence_id] = sequence
         self._held.add(sequence)
 

@@ -122,10 +122,13 @@ class Sequence:
         self.output_token_ids.append(token_id)
         if token_id in self.request.stop_token_ids:
             return "stop_token"
+        if self.constraint is not None:
+            if not self.constraint.accept(token_id):
+                return "failed"
+            if self.constraint.is_complete:
+                return "complete"
         if len(self.output_token_ids) >= self.request.max_output_tokens:
             return "max_output_tokens"
-        if self.constraint is not None and not self.constraint.accept(token_id):
-            return "failed"
         return None
 
     def take_prompt_logprobs(
@@ -147,6 +150,7 @@ class Sequence:
 
     def _sampling(self) -> RowSampling:
         request = self.request
+        constraint = self.constraint
         may_stop = len(self.output_token_ids) >= request.min_output_tokens
         repetition = request.repetition_penalty != 1.0
         looks_back = repetition or request.presence_penalty or request.frequency_penalty
@@ -157,13 +161,14 @@ class Sequence:
             top_p=request.top_p,
             min_p=request.min_p,
             seed=request.seed,
-            banned_token_ids=() if may_stop else request.stop_token_ids,
+            # A constraint knows whether anything is left without them.
+            banned_token_ids=() if may_stop or constraint else request.stop_token_ids,
             logit_bias=request.logit_bias,
             presence_penalty=request.presence_penalty,
             frequency_penalty=request.frequency_penalty,
             repetition_penalty=request.repetition_penalty,
             prompt_token_ids=request.prompt_token_ids if repetition else (),
             output_token_ids=self.output_token_ids if looks_back else (),
-            mask=None if self.constraint is None else self.constraint.mask(),
+            mask=None if constraint is None else constraint.mask(may_stop=may_stop),
             num_top_logprobs=request.num_top_logprobs,
         )

@@ -13,7 +13,7 @@ class FakeCompiler:
         self.is_ready = is_ready
         self.pending = []
 
-    def start(self, constraint):
+    def start(self, constraint, stop_token_ids):
         self.pending.append(FakePendingConstraint(self, constraint.grammar))
         return self.pending[-1]
 
@@ -40,10 +40,12 @@ class FakePendingConstraint:
 class FakeConstraintState:
     """Allows the bytes of the text in their order, then the end of the turn."""
 
+    is_complete = False
+
     def __init__(self, text):
         self._rest = [*text.encode(), END_OF_TURN]
 
-    def mask(self):
+    def mask(self, *, may_stop):
         return FakeMask(self._rest[:1])
 
     def accept(self, token_id):

@@ -1,6 +1,7 @@
 """The engine as a process of its own, under a front that is only a socket."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,9 @@ import psutil
 from headrace_server.engine.frames import FrameBuffer, encode_frame
 from headrace_server.engine.messages import EngineMessage, LoadFailed, Loading, Ready, Stop
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
+from headrace_server.grammar.spec import RegexConstraint
+from tests.server.engine.following import constraint_of
+from tests.server.engine.stepped_engine import add_sequence
 
 SIMULATED = EngineSettings(runner="simulated")
 
@@ -47,6 +51,14 @@ def read_messages(connection):
             yield msgspec.msgpack.decode(body, type=EngineMessage)
 
 
+def messages_until_finish(messages):
+    """The messages up to the one with the end of a sequence."""
+    for message in messages:
+        yield message
+        if any(output.finish for output in message.outputs):
+            return
+
+
 def wait_for_ready(messages):
     return next(message for message in messages if isinstance(message, Ready))
 
@@ -61,6 +73,21 @@ def test_it_loads_serves_and_stops():
         assert first == Loading(1, "starting")
         assert ready.context_length == 8192
         assert process.wait(timeout=10) == 0
+
+
+def test_it_follows_constraints():
+    """The tokens of the model that it serves are those that a constraint lets through."""
+    constraint = constraint_of(RegexConstraint("[0-9]{3}-[A-Z]{2}"))
+    with running_engine(SIMULATED) as (_, front, messages):
+        wait_for_ready(messages)
+        front.sendall(encode_frame(add_sequence(0, b"a plate", constraint=constraint)))
+        outputs = [
+            output for message in messages_until_finish(messages) for output in message.outputs
+        ]
+
+    answer = bytes(token_id for output in outputs for token_id in output.token_ids)
+    assert re.fullmatch(rb"[0-9]{3}-[A-Z]{2}", answer)
+    assert outputs[-1].finish == "complete"
 
 
 def test_it_ends_when_the_front_closes_the_socket():
