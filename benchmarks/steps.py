@@ -47,6 +47,7 @@ def main():
     parser.add_argument("--model", default="default")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--quantization", default="auto")
     parser.add_argument("--context", type=int, default=128, help="tokens before the step")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--runs", type=int, default=20)
@@ -55,6 +56,7 @@ def main():
         model=arguments.model,
         device=arguments.device,
         dtype=arguments.dtype,
+        quantization=arguments.quantization,
         num_threads=arguments.threads,
     )
     begin = time.perf_counter()

@@ -200,6 +200,7 @@ def _to_config(values: Mapping[str, Any]) -> Config:
             model=values["model"],
             device=values["device"],
             dtype=values["dtype"],
+            quantization=values["quantization"],
             num_threads=values["num_threads"],
             max_context_length=values["max_model_len"],
             max_num_sequences=values["max_num_seqs"],

@@ -155,6 +155,14 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             backend="native",
         ),
         Flag(
+            "--quantization",
+            one_of("auto", "none", "fp16", "int8", "q4"),
+            _ENGINE.quantization,
+            "how weights are kept on a CPU; auto takes fp16, unless --dtype says otherwise",
+            metavar="FORMAT",
+            backend="native",
+        ),
+        Flag(
             "--num-threads",
             whole_number(1, 1024),
             _ENGINE.num_threads,

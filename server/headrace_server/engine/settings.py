@@ -35,6 +35,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
             there is one.
         dtype: ``auto`` (fp16 weights with fp32 activations on a CPU, bf16 on a
             GPU), ``float32``, ``bfloat16`` or ``float16``.
+        quantization: ``auto`` (fp16 on a CPU where `dtype` is auto, otherwise none), ``none``,
+            ``fp16``, ``int8`` or ``q4``; the last two in groups of 32 weights.
         num_threads: threads of the model; None takes the machine's cores.
         max_context_length: caps the context length of the model; None keeps it.
         max_num_sequences: most sequences in one step.
@@ -54,6 +56,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     model: str = "default"
     device: str = "auto"
     dtype: str = "auto"
+    quantization: str = "auto"
     num_threads: int | None = None
     max_context_length: int | None = None
     max_num_sequences: int = 64

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from headrace_server.engine.model_runner import ModelLoadError
+from headrace_server.models.quantization import GroupedWeights
 
 if TYPE_CHECKING:
     import torch
+
+BLOCKS_PREFIX = "quantized-blocks-"
+"""Begins the names of files with the quantized blocks that the weights were made from."""
 
 _INDEX = "model.safetensors.index.json"
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -29,17 +33,12 @@ class Checkpoint:
         self._directory = directory
         self._files: dict[str, Any] = {}
         for path in _weight_files(directory):
-            try:
-                file: Any = safe_open(path, framework="pt", device="cpu")
-            except FileNotFoundError:
-                raise ModelLoadError(
-                    f"{path} is missing; the download of the model is incomplete."
-                ) from None
-            except (SafetensorError, OSError) as error:
-                raise ModelLoadError(
-                    f"{path} is broken or truncated ({error}); download it again."
-                ) from error
+            file = _open(path)
             self._files.update(dict.fromkeys(file.keys(), file))
+        self._blocks: dict[str, Any] = {}
+        for path in sorted(directory.glob(f"{BLOCKS_PREFIX}*.safetensors")):
+            file = _open(path)
+            self._blocks.update(dict.fromkeys(file.keys(), file))
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
@@ -62,6 +61,32 @@ class Checkpoint:
                 f"point {list(shape)}; config.json and the weights belong to different models."
             )
         return tensor
+
+    def read_blocks(self, name: str) -> GroupedWeights | None:
+        """Return the quantized blocks that a weight was made from; None where there are none."""
+        numbers, scales, offsets = (
+            self._read_part(f"{name}.{part}") for part in ("numbers", "scales", "offsets")
+        )
+        if numbers is None or scales is None:
+            return None
+        return GroupedWeights(numbers, scales, offsets)
+
+    def _read_part(self, name: str) -> torch.Tensor | None:
+        file = self._blocks.get(name)
+        return None if file is None else file.get_tensor(name)
+
+
+def _open(path: Path) -> Any:
+    try:
+        return safe_open(path, framework="pt", device="cpu")
+    except FileNotFoundError:
+        raise ModelLoadError(
+            f"{path} is missing; the download of the model is incomplete."
+        ) from None
+    except (SafetensorError, OSError) as error:
+        raise ModelLoadError(
+            f"{path} is broken or truncated ({error}); download it again."
+        ) from error
 
 
 def _weight_files(directory: Path) -> list[Path]:

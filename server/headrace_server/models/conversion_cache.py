@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from safetensors import SafetensorError
 
 from headrace_server.engine.model_runner import ModelLoadError
+from headrace_server.models.cache_root import cache_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ def cached_conversion(source: Path, variant: str, convert: Callable[[Path], None
     Raises:
         ModelLoadError: the source cannot be read or the cache not be written to.
     """
-    root = _cache_root()
+    root = cache_root()
     try:
         target = root / f"{source.stem}-{_fingerprint(source, variant)}"
         if _is_complete(target):
@@ -60,13 +61,6 @@ def cached_conversion(source: Path, variant: str, convert: Callable[[Path], None
             "HEADRACE_CACHE_DIR names another place."
         ) from error
     return target
-
-
-def _cache_root() -> Path:
-    if own := os.environ.get("HEADRACE_CACHE_DIR"):
-        return Path(own).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base).expanduser().resolve() / "headrace"
 
 
 def _fingerprint(source: Path, variant: str) -> str:

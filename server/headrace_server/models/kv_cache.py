@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,27 +20,51 @@ _CPU_DEFAULT_LIMIT_BYTES = 2 << 30  # a machine has other work too; `kv_cache_by
 _GPU_MEMORY_SHARE = 0.9
 
 
+@dataclass(frozen=True, slots=True)
+class LayerCache:
+    """The KV cache of one layer.
+
+    A block's keys lie with their tokens as neighbours, so that one query meets many keys in one
+    vector operation; its values lie with the numbers of a token as neighbours.
+
+    Args:
+        keys: [blocks, kv_heads, head_dim, block_size].
+        values: [blocks, kv_heads, block_size, head_dim].
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class KvCache:
+    """The KV cache of all layers, and how many blocks of how many tokens it has."""
+
+    layers: tuple[LayerCache, ...]
+    num_blocks: int
+    block_size: int
+
+
 def allocate(
     config: DecoderConfig, precision: Precision, settings: EngineSettings, context_length: int
-) -> torch.Tensor:
-    """Take the KV cache [layers, blocks, block_size, 2, kv_heads, head_dim].
-
-    A token's key and value are neighbours, so that one operation stores or gathers both.
-    The content is arbitrary; on a CPU, memory is taken as it is written to.
+) -> KvCache:
+    """Take the KV cache. Its content is arbitrary; on a CPU, memory is taken as it is written to.
 
     Raises:
         ModelLoadError: there is no room for one sequence of the length that was asked for.
     """
-    block_shape = (settings.block_size, 2, config.num_kv_heads, config.head_dim)
-    num_elements = config.num_layers * torch.Size(block_shape).numel()
-    block_bytes = num_elements * precision.activations.itemsize
+    block_size = settings.block_size
+    num_elements = 2 * config.num_layers * config.num_kv_heads * config.head_dim * block_size
+    block_bytes = num_elements * precision.kv.itemsize
     num_blocks = _num_blocks(block_bytes, precision.device, settings, context_length)
+    heads = (config.num_layers, num_blocks, config.num_kv_heads)
     try:
-        return torch.empty(
-            (config.num_layers, num_blocks, *block_shape),
-            dtype=precision.activations,
-            device=precision.device,
+        keys, values = (
+            torch.empty((*heads, *block_shape), dtype=precision.kv, device=precision.device)
+            for block_shape in ((config.head_dim, block_size), (block_size, config.head_dim))
         )
+        layers = tuple(map(LayerCache, keys.unbind(), values.unbind()))
+        return KvCache(layers, num_blocks, block_size)
     except RuntimeError as error:
         raise ModelLoadError(
             f"{gibibytes(num_blocks * block_bytes)} for the KV cache cannot be had; "

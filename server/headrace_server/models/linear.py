@@ -1,14 +1,11 @@
-"""Matrix products: dense weights, or packed fp16 weights under fp32 activations."""
+"""Matrix products in plain torch; `packing.PackedWeights` is the one for kernels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.nn import functional
-
-if TYPE_CHECKING:
-    from headrace_server.models.precision import Precision
 
 _FP16_MAX = torch.finfo(torch.float16).max
 
@@ -55,13 +52,3 @@ class PackedFp16Linear:
         padded = functional.pad(x, (0, 0, 0, padding)) if padding else x
         product: torch.Tensor = torch.ops.quantized.linear_dynamic_fp16(padded, self._packed)
         return product[: len(x)]
-
-
-def make_linear(weight: torch.Tensor, bias: torch.Tensor | None, precision: Precision) -> Linear:
-    """Bring a weight [out, in] of any float format, and its bias, into the form of `precision`."""
-    if precision.packed_fp16_weights:
-        return PackedFp16Linear(weight, bias)
-    placed = weight.to(precision.device, precision.activations)
-    if bias is not None:
-        bias = bias.to(precision.device, precision.activations)
-    return DenseLinear(placed.contiguous(), bias)

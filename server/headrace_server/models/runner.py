@@ -15,8 +15,8 @@ from headrace_server.engine.model_runner import (
     RowSampling,
 )
 from headrace_server.models import kv_cache
-from headrace_server.models.attention.plan import AttentionPlanner
 from headrace_server.models.config import read_config
+from headrace_server.models.operations.fused_cpu import fits
 from headrace_server.models.precision import choose_precision
 from headrace_server.models.resolve import resolve_model
 from headrace_server.models.sampler import choose_tokens
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headrace_server.engine.model_runner import ReportProgress
     from headrace_server.engine.settings import EngineSettings
     from headrace_server.models.decoder import Decoder
+    from headrace_server.models.kv_cache import KvCache
     from headrace_server.models.precision import Precision
 
 
@@ -38,11 +39,15 @@ def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunn
     Raises:
         ModelLoadError: the model cannot be served.
     """
-    precision = choose_precision(settings.device, settings.dtype)
+    report_progress("preparing kernels")
+    wanted = (settings.device, settings.dtype, settings.quantization)
+    precision = choose_precision(*wanted)
     if settings.num_threads is not None:
         torch.set_num_threads(settings.num_threads)
     directory = resolve_model(settings.model, report_progress)
     config = read_config(directory)
+    if not fits(config, settings.block_size):
+        precision = choose_precision(*wanted, kernels_fit=False)
     context_length = min(
         config.context_length, settings.max_context_length or config.context_length
     )
@@ -53,8 +58,8 @@ def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunn
         directory=str(directory),
         context_length=context_length,
         vocabulary_size=config.vocabulary_size,
-        num_blocks=cache.shape[1],
-        block_size=cache.shape[2],
+        num_blocks=cache.num_blocks,
+        block_size=cache.block_size,
         device_type=precision.device.type,
     )
     runner = TorchRunner(decoder, cache, precision, description)
@@ -81,7 +86,7 @@ class TorchRunner:
     def __init__(
         self,
         decoder: Decoder,
-        cache: torch.Tensor,
+        cache: KvCache,
         precision: Precision,
         description: ModelDescription,
     ) -> None:
@@ -89,12 +94,6 @@ class TorchRunner:
         self._cache = cache
         self._precision = precision
         self._description = description
-        self._planner = AttentionPlanner(
-            block_size=description.block_size,
-            block_bytes=cache[0, 0].nbytes,
-            windows={layer.window for layer in decoder.layers},
-            precision=precision,
-        )
 
     @property
     def description(self) -> ModelDescription:
@@ -105,9 +104,7 @@ class TorchRunner:
         """Compute a step; see `ModelRunner.forward`."""
         result: list[RowOutput | RowFault] = [RowOutput(None)] * len(batch)
         with torch.inference_mode():
-            step = build_step_inputs(
-                batch, self._description.block_size, self._planner, self._precision.device
-            )
+            step = build_step_inputs(batch, self._description.block_size, self._precision.device)
             logits = self._decoder.logits(step, self._cache)
             if step.samplings:
                 choices = choose_tokens(logits, step.samplings)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headrace_server.engine.model_runner import BatchRow, RowSampling
-    from headrace_server.models.attention.plan import AttentionPlan, AttentionPlanner
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,35 +18,32 @@ class StepInputs:
     """What the decoder computes in one step.
 
     Args:
+        rows: of the batch, in the order of the step: those of one token first, by length.
         token_ids: [tokens].
         positions: [tokens], each token's index in its sequence.
         slots: [tokens], where each token's key and value go: block id * block_size + offset.
-        begun_blocks: blocks whose first token, but not whose last, is stored in this step.
-        attention: how the tokens attend.
         sampled_tokens: [sampled rows], the last token of each row that is sampled.
         sampled_rows: indices into the batch, in the order of `sampled_tokens`.
         samplings: how to choose, in the same order.
     """
 
+    rows: Sequence[BatchRow]
     token_ids: torch.Tensor
     positions: torch.Tensor
     slots: torch.Tensor
-    begun_blocks: torch.Tensor
-    attention: AttentionPlan
     sampled_tokens: torch.Tensor
     sampled_rows: Sequence[int]
     samplings: Sequence[RowSampling]
 
 
 def build_step_inputs(
-    batch: Sequence[BatchRow], block_size: int, planner: AttentionPlanner, device: torch.device
+    batch: Sequence[BatchRow], block_size: int, device: torch.device
 ) -> StepInputs:
     """Lay out a batch of at least one row."""
-    order = planner.order(batch)
+    order = row_order(batch)
     token_ids: list[int] = []
     positions: list[int] = []
     slots: list[int] = []
-    begun_blocks: list[int] = []
     sampled_tokens: list[int] = []
     sampled_rows: list[int] = []
     samplings: list[RowSampling] = []
@@ -60,8 +56,6 @@ def build_step_inputs(
             row.block_ids[position // block_size] * block_size + position % block_size
             for position in range(row.start, end)
         ]
-        if end % block_size and end - end % block_size >= row.start:
-            begun_blocks.append(row.block_ids[end // block_size])
         if row.sampling is not None:
             sampled_tokens.append(len(token_ids) - 1)
             sampled_rows.append(index)
@@ -71,12 +65,22 @@ def build_step_inputs(
         return torch.tensor(indices, dtype=torch.int64, device=device)
 
     return StepInputs(
+        rows=[batch[index] for index in order],
         token_ids=place(token_ids),
         positions=place(positions),
         slots=place(slots),
-        begun_blocks=place(begun_blocks),
-        attention=planner.plan([batch[index] for index in order]),
         sampled_tokens=place(sampled_tokens),
         sampled_rows=sampled_rows,
         samplings=samplings,
     )
+
+
+def row_order(batch: Sequence[BatchRow]) -> list[int]:
+    """Decode rows come first, so that rows of similar length can be computed together."""
+
+    def place(index: int) -> tuple[bool, int]:
+        row = batch[index]
+        decodes = len(row.token_ids) == 1
+        return not decodes, row.start if decodes else 0
+
+    return sorted(range(len(batch)), key=place)

@@ -56,9 +56,7 @@ class Sequences:
 
         runner = self.runner
         with torch.inference_mode():
-            step = build_step_inputs(
-                rows, self._block_size, runner._planner, runner._precision.device
-            )
+            step = build_step_inputs(rows, self._block_size, runner._precision.device)
             logits = runner._decoder.logits(step, runner._cache)
         return logits[torch.tensor(step.sampled_rows).argsort()]
 
@@ -115,7 +113,7 @@ def tiny_model(tmp_path_factory):
         shape = {
             "vocab_size": 97,
             "hidden_size": 32,
-            "intermediate_size": 48,
+            "intermediate_size": 64,
             "num_hidden_layers": 3,
             "num_attention_heads": 4,
             "num_key_value_heads": 2,
@@ -126,6 +124,7 @@ def tiny_model(tmp_path_factory):
         model = getattr(transformers, architecture)(config_class(**(shape | config))).eval()
         for parameter in model.parameters():  # biases and norms too, so that none goes unseen
             parameter.data.add_(torch.randn_like(parameter) * 0.05)
+            parameter.data.copy_(parameter.data.half())  # so that fp16 weights are exact
         directory = tmp_path_factory.mktemp(architecture)
         model.save_pretrained(directory)
         return model, directory

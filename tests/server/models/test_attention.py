@@ -9,9 +9,13 @@ import headrace_server.models  # noqa: F401
 from headrace_server.engine.model_runner import BatchRow
 from headrace_server.models.attention.plan import AttentionPlanner
 from headrace_server.models.attention.sdpa import paged_attention
-from headrace_server.models.precision import Precision
+from headrace_server.models.kv_cache import LayerCache
+from headrace_server.models.precision import Precision, WeightFormat
+from headrace_server.models.step_inputs import row_order
 
-PRECISION = Precision(torch.device("cpu"), torch.float32, packed_fp16_weights=False)
+PRECISION = Precision(
+    torch.device("cpu"), torch.float32, kv=torch.float32, weights=WeightFormat.DENSE
+)
 NUM_HEADS, NUM_KV_HEADS, HEAD_DIM = 6, 2, 8
 WINDOWS = (None, 7, 300)
 
@@ -54,17 +58,23 @@ def test_attention_follows_the_definition(lengths, window, block_size):
     """Decode rows and parts of prompts, together, attend to exactly their own context."""
     torch.manual_seed(0)
     num_blocks = 1600 // block_size + 20
-    cache = torch.randn(num_blocks, block_size, 2, NUM_KV_HEADS, HEAD_DIM)
+    cache = LayerCache(
+        keys=torch.randn(num_blocks, NUM_KV_HEADS, HEAD_DIM, block_size),
+        values=torch.randn(num_blocks, NUM_KV_HEADS, block_size, HEAD_DIM),
+    )
     planner = AttentionPlanner(block_size, 4096, WINDOWS, PRECISION)
     batch = rows_of(lengths, block_size, num_blocks, seed=1)
-    rows = [batch[index] for index in planner.order(batch)]
+    rows = [batch[index] for index in row_order(batch)]
     queries = torch.randn(sum(len(row.token_ids) for row in rows), NUM_HEADS * HEAD_DIM)
     actual = paged_attention(queries, cache, planner.plan(rows), window)
     expected = []
     for row in rows:
-        context = cache[torch.tensor(row.block_ids)].flatten(0, 1)
+        blocks = torch.tensor(row.block_ids)
+        all_keys = cache.keys[blocks].permute(0, 3, 1, 2).flatten(0, 1)
+        all_values = cache.values[blocks].transpose(1, 2).flatten(0, 1)
         for offset in range(len(row.token_ids)):
-            keys, values = context[: row.start + offset + 1].unbind(1)
+            end = row.start + offset + 1
+            keys, values = all_keys[:end], all_values[:end]
             query = queries[len(expected)].view(NUM_HEADS, HEAD_DIM)
             expected.append(attention_by_definition(query, keys, values, window))
     torch.testing.assert_close(actual, torch.stack(expected).float(), atol=1e-5, rtol=1e-5)
@@ -76,7 +86,7 @@ def test_rows_of_similar_length_decode_together():
 
     def group_sizes(*starts):
         rows = rows_of([(start, 1) for start in starts], 16, 20_000, seed=0)
-        plan = planner.plan([rows[index] for index in planner.order(rows)])
+        plan = planner.plan([rows[index] for index in row_order(rows)])
         assert [group.tokens.stop for group in plan.decode][-1:] == [len(starts)]
         return [group.num_rows for group in plan.decode]
 
@@ -95,7 +105,7 @@ def test_padding_is_bounded():
     for _ in range(50):
         lengths = [(generator.randrange(4000), 1) for _ in range(generator.randint(1, 64))]
         rows = rows_of(lengths, 16, 30_000, seed=0)
-        plan = planner.plan([rows[index] for index in planner.order(rows)])
+        plan = planner.plan([rows[index] for index in row_order(rows)])
         read = sum(len(group.block_table) for group in plan.decode)
         needed = sum(len(row.block_ids) for row in rows)
         assert read - needed <= needed / 3 + 8 * len(plan.decode)

@@ -177,9 +177,9 @@ def test_truncated_weights(refusal, directory):
 
 def test_weights_of_another_model(refusal, directory):
     """Shapes that contradict config.json, and tensors that are absent, are named."""
-    edit(directory, intermediate_size=64)
-    assert "'model.layers.0.mlp.gate_proj.weight' is float32 [48, 32]" in refusal(directory)
-    edit(directory, intermediate_size=48, num_hidden_layers=4)
+    edit(directory, intermediate_size=48)
+    assert "'model.layers.0.mlp.gate_proj.weight' is float32 [64, 32]" in refusal(directory)
+    edit(directory, intermediate_size=64, num_hidden_layers=4)
     assert "lack 'model.layers.3.input_layernorm.weight'" in refusal(directory)
 
 
@@ -195,7 +195,7 @@ def test_auto_takes_the_gpu_where_there_is_one(monkeypatch):
     """The device auto follows what torch finds on the machine."""
     for has_gpu, device_type in ((False, "cpu"), (True, "cuda")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda has_gpu=has_gpu: has_gpu)
-        assert choose_precision("auto", "auto").device.type == device_type
+        assert choose_precision("auto", "auto", "auto").device.type == device_type
 
 
 def test_a_kv_cache_that_cannot_be(refusal, directory):

@@ -96,18 +96,8 @@ class AttentionPlanner:
         is_cpu = precision.device.type == "cpu"
         self._max_group_blocks = _CPU_GATHER_BYTES / block_bytes if is_cpu else math.inf
 
-    def order(self, batch: Sequence[BatchRow]) -> list[int]:
-        """Return the order of rows in a step: decode rows by length, then parts of prompts."""
-
-        def place(index: int) -> tuple[bool, int]:
-            row = batch[index]
-            decodes = len(row.token_ids) == 1
-            return not decodes, self._num_blocks(row) if decodes else 0
-
-        return sorted(range(len(batch)), key=place)
-
     def plan(self, rows: Sequence[BatchRow]) -> AttentionPlan:
-        """Plan a step whose rows are in the order of `order`."""
+        """Plan a step whose rows are in the order of `StepInputs.rows`."""
         num_decode = sum(len(row.token_ids) == 1 for row in rows)
         decode = [
             self._decode_group(rows[first:end], first)

@@ -9,16 +9,17 @@ from torch.nn import functional
 
 if TYPE_CHECKING:
     from headrace_server.models.attention.plan import AttentionPlan, DecodeGroup, PrefillTile
+    from headrace_server.models.kv_cache import LayerCache
 
 
 def paged_attention(
-    queries: torch.Tensor, layer_cache: torch.Tensor, plan: AttentionPlan, window: int | None
+    queries: torch.Tensor, layer_cache: LayerCache, plan: AttentionPlan, window: int | None
 ) -> torch.Tensor:
     """Attend to the cached context of each token.
 
     Args:
         queries: [tokens, heads * head_dim].
-        layer_cache: [blocks, block_size, 2, kv_heads, head_dim].
+        layer_cache: keys and values may be narrower than the queries.
         plan: the plan of the step.
         window: the window of the layer, one of those planned for.
 
@@ -31,10 +32,10 @@ def paged_attention(
 
 
 def _decode(
-    queries: torch.Tensor, layer_cache: torch.Tensor, group: DecodeGroup, window: int | None
+    queries: torch.Tensor, layer_cache: LayerCache, group: DecodeGroup, window: int | None
 ) -> torch.Tensor:
     """Attend for rows of one token. The query heads that share a KV head form one product."""
-    keys, values = _gather(layer_cache, group.block_table, group.num_rows)
+    keys, values = _gather(layer_cache, group.block_table, group.num_rows, queries.dtype)
     num_kv_heads, head_dim = keys.shape[1], keys.shape[3]
     packed = queries[group.tokens].view(group.num_rows, num_kv_heads, -1, head_dim)
     attended = functional.scaled_dot_product_attention(
@@ -44,9 +45,9 @@ def _decode(
 
 
 def _prefill(
-    queries: torch.Tensor, layer_cache: torch.Tensor, tile: PrefillTile, window: int | None
+    queries: torch.Tensor, layer_cache: LayerCache, tile: PrefillTile, window: int | None
 ) -> torch.Tensor:
-    keys, values = _gather(layer_cache, tile.block_table, 1)
+    keys, values = _gather(layer_cache, tile.block_table, 1, queries.dtype)
     tile_queries = queries[tile.tokens]
     num_tokens = len(tile_queries)
     if tile.num_padding_rows:
@@ -59,9 +60,15 @@ def _prefill(
 
 
 def _gather(
-    layer_cache: torch.Tensor, block_table: torch.Tensor, num_rows: int
+    layer_cache: LayerCache, block_table: torch.Tensor, num_rows: int, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return keys and values [rows, kv_heads, tokens, head_dim] of the blocks of each row."""
-    blocks = layer_cache.index_select(0, block_table)
-    keys, values = blocks.view(num_rows, -1, *layer_cache.shape[2:]).unbind(2)
-    return keys.transpose(1, 2), values.transpose(1, 2)
+    keys = layer_cache.keys.index_select(0, block_table).transpose(2, 3)
+    values = layer_cache.values.index_select(0, block_table)
+    return _join_blocks(keys, num_rows, dtype), _join_blocks(values, num_rows, dtype)
+
+
+def _join_blocks(blocks: torch.Tensor, num_rows: int, dtype: torch.dtype) -> torch.Tensor:
+    """Turn [rows * blocks, kv_heads, block_size, head_dim] into one context per row."""
+    by_row = blocks.reshape(num_rows, -1, *blocks.shape[1:]).transpose(1, 2)
+    return by_row.flatten(2, 3).to(dtype)

@@ -1,4 +1,4 @@
-"""GGUF tensors → safetensors files: dequantized, renamed, matrices in fp16."""
+"""GGUF tensors → safetensors files: renamed, matrices in fp16, and their blocks beside them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from headrace_server.engine.model_runner import ModelLoadError
+from headrace_server.models.checkpoint import BLOCKS_PREFIX
+from headrace_server.models.gguf.blocks import read_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,12 +76,17 @@ def write_weights(
             else f"model-{number:05}-of-{len(shards):05}.safetensors"
         )
         arrays = {}
+        blocks: dict[str, npt.NDArray[np.generic]] = {}
         for name, tensor in shard:
             report_progress("converting weights", num_done / num_total)
             arrays[name] = _convert(name, tensor, config)
+            for part, array in (read_blocks(tensor) or {}).items():
+                blocks[f"{name}.{part}"] = _in_order_of_transformers(name, array, config)
             weight_map[name] = file_name
             num_done += tensor.n_elements
         save_file(arrays, directory / file_name, metadata={"format": "pt"})
+        if blocks:
+            save_file(blocks, directory / f"{BLOCKS_PREFIX}{number:05}.safetensors")
     if len(shards) > 1:
         index = json.dumps({"metadata": {}, "weight_map": weight_map}, indent=2)
         (directory / "model.safetensors.index.json").write_text(index)
@@ -127,11 +134,17 @@ def _convert(
             rows = slice(first, first + num_rows)
             values = _dequantize(tensor, tensor.data[rows])
             array[rows] = values.clip(-_FP16_MAX, _FP16_MAX)
+    return _in_order_of_transformers(name, array, config)
+
+
+def _in_order_of_transformers(
+    name: str, array: npt.NDArray[Any], config: Mapping[str, Any]
+) -> npt.NDArray[Any]:
     if config["model_type"] == "llama":
         if ".q_proj." in name:
-            array = _split_pairs(array, config["num_attention_heads"])
-        elif ".k_proj." in name:
-            array = _split_pairs(array, config["num_key_value_heads"])
+            return _split_pairs(array, config["num_attention_heads"])
+        if ".k_proj." in name:
+            return _split_pairs(array, config["num_key_value_heads"])
     return array
 
 

@@ -1,0 +1,1 @@
+"""Compiled kernels: their sources, the build, and the bindings."""

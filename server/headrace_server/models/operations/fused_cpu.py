@@ -1,0 +1,250 @@
+"""The operations as compiled CPU kernels: one call each, over weights in panels."""
+
+from __future__ import annotations
+
+from ctypes import byref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from headrace_server.models.kernels.library import KvLayerStruct, NormStruct, ProjectionStruct
+from headrace_server.models.packing import PANEL_SIZE, PackedWeights
+from headrace_server.models.quantization import GROUP_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headrace_server.engine.model_runner import BatchRow
+    from headrace_server.models.config import DecoderConfig
+    from headrace_server.models.decoder import Layer, Norm
+    from headrace_server.models.kernels.library import CpuKernels, WeightsStruct
+    from headrace_server.models.kv_cache import KvCache, LayerCache
+    from headrace_server.models.linear import Linear
+    from headrace_server.models.step_inputs import StepInputs
+
+_LANES = 8
+
+
+def fits(config: DecoderConfig, block_size: int) -> bool:
+    """Whether the kernels can compute a model: its sizes fill their vectors and groups."""
+    widths = (config.hidden_size, config.intermediate_size, config.num_heads * config.head_dim)
+    return (
+        all(width % GROUP_SIZE == 0 for width in widths)
+        and config.intermediate_size % PANEL_SIZE == 0
+        and config.head_dim % _LANES == 0
+        and block_size % _LANES == 0
+    )
+
+
+class FusedCpuOperations:
+    """Implements `Operations`.
+
+    Args:
+        kernels: the compiled library.
+        layers: of the decoder; their matrices are `PackedWeights`.
+        rotations: see `rotary.rotation_table`.
+    """
+
+    def __init__(
+        self,
+        kernels: CpuKernels,
+        layers: Sequence[Layer],
+        rotations: torch.Tensor,
+    ) -> None:
+        self._kernels = kernels
+        self._layers = [_LayerArguments.of(layer) for layer in layers]
+        self._turns = torch.view_as_real(rotations).flatten(1)  # [context, head_dim]
+
+    def bind(self, step: StepInputs, cache: KvCache) -> FusedCpuStep:
+        """Lay out block tables and working memory; see `Operations.bind`."""
+        return FusedCpuStep(
+            self._kernels,
+            self._layers,
+            _Attention.of(step.rows, cache.block_size),
+            self._turns[step.positions],
+            step.slots,
+        )
+
+
+class FusedCpuStep:
+    """Implements `StepOperations`."""
+
+    def __init__(
+        self,
+        kernels: CpuKernels,
+        layers: Sequence[_LayerArguments],
+        attention: _Attention,
+        turns: torch.Tensor,
+        slots: torch.Tensor,
+    ) -> None:
+        self._kernels = kernels
+        self._layers = layers
+        self._attention = attention
+        self._turns = turns
+        self._slots = slots
+        num_tokens, first = len(slots), layers[0]
+        self._normed = torch.empty(num_tokens, first.projection.qkv.inputs)
+        self._projected = torch.empty(num_tokens, first.projection.qkv.outputs)
+        self._queries = torch.empty(num_tokens, first.output.inputs)
+        self._attended = torch.empty(num_tokens, first.output.inputs)
+        self._gated = torch.empty(num_tokens, first.down.inputs)
+
+    def project_and_store(
+        self, hidden: torch.Tensor, layer: Layer, cache: LayerCache
+    ) -> torch.Tensor:
+        """See `StepOperations.project_and_store`."""
+        self._kernels.project_and_store(
+            hidden.data_ptr(),
+            len(hidden),
+            byref(self._layers[layer.index].projection),
+            self._turns.data_ptr(),
+            self._slots.data_ptr(),
+            byref(_kv_struct(cache)),
+            self._normed.data_ptr(),
+            self._projected.data_ptr(),
+            self._queries.data_ptr(),
+        )
+        return self._queries
+
+    def attend(self, queries: torch.Tensor, layer: Layer, cache: LayerCache) -> torch.Tensor:
+        """See `StepOperations.attend`."""
+        attention = self._attention
+        head_dim = cache.keys.shape[2]
+        self._kernels.attend(
+            queries.data_ptr(),
+            byref(_kv_struct(cache)),
+            queries.shape[1] // head_dim,
+            len(queries),
+            attention.positions.ctypes.data,
+            attention.token_rows.ctypes.data,
+            attention.block_tables.ctypes.data,
+            attention.block_tables.shape[1],
+            layer.window or 0,
+            head_dim**-0.5,
+            self._attended.data_ptr(),
+        )
+        return self._attended
+
+    def add_projection_(self, hidden: torch.Tensor, attended: torch.Tensor, layer: Layer) -> None:
+        """See `StepOperations.add_projection_`."""
+        weights = byref(self._layers[layer.index].output)
+        self._kernels.add_product(hidden.data_ptr(), attended.data_ptr(), len(hidden), weights)
+
+    def add_gated_mlp_(self, hidden: torch.Tensor, layer: Layer) -> None:
+        """See `StepOperations.add_gated_mlp_`."""
+        arguments = self._layers[layer.index]
+        gated = self._gated.data_ptr()
+        self._kernels.gate(
+            hidden.data_ptr(),
+            len(hidden),
+            byref(arguments.mlp_norm),
+            byref(arguments.gate),
+            byref(arguments.up),
+            self._normed.data_ptr(),
+            gated,
+        )
+        self._kernels.add_product(hidden.data_ptr(), gated, len(hidden), byref(arguments.down))
+
+    def head_logits(
+        self, hidden: torch.Tensor, token_indices: torch.Tensor, norm: Norm, head: Linear
+    ) -> torch.Tensor:
+        """See `StepOperations.head_logits`."""
+        weights = _packed(head)
+        logits = torch.empty(len(token_indices), weights.outputs)
+        normed = torch.empty(len(token_indices), weights.inputs)
+        self._kernels.head(
+            hidden.data_ptr(),
+            token_indices.data_ptr(),
+            len(token_indices),
+            byref(_norm_struct(norm)),
+            byref(weights.struct()),
+            normed.data_ptr(),
+            logits.data_ptr(),
+        )
+        return logits
+
+
+@dataclass(frozen=True, slots=True)
+class _LayerArguments:
+    """A layer as the kernels take it."""
+
+    projection: ProjectionStruct
+    output: WeightsStruct
+    mlp_norm: NormStruct
+    gate: WeightsStruct
+    up: WeightsStruct
+    down: WeightsStruct
+
+    @classmethod
+    def of(cls, layer: Layer) -> _LayerArguments:
+        gate_up = _packed(layer.gate_up)
+        width = gate_up.outputs // 2
+        return cls(
+            projection=ProjectionStruct(
+                _norm_struct(layer.input_norm),
+                _norm_struct(layer.query_norm),
+                _norm_struct(layer.key_norm),
+                _packed(layer.qkv).struct(),
+            ),
+            output=_packed(layer.output).struct(),
+            mlp_norm=_norm_struct(layer.mlp_norm),
+            gate=gate_up.struct(outputs=width),
+            up=gate_up.struct(first=width),
+            down=_packed(layer.down).struct(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Attention:
+    """Where each token of a step stands.
+
+    Args:
+        positions: int32 [tokens].
+        token_rows: int32 [tokens], the row of `block_tables` of each.
+        block_tables: int32 [rows, most blocks of a row].
+    """
+
+    positions: np.ndarray
+    token_rows: np.ndarray
+    block_tables: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Sequence[BatchRow], block_size: int) -> _Attention:
+        ends = [row.start + len(row.token_ids) for row in rows]
+        width = -(-max(ends) // block_size)
+        tables = np.zeros((len(rows), width), dtype=np.int32)
+        for table, row, end in zip(tables, rows, ends, strict=True):
+            num_blocks = -(-end // block_size)
+            table[:num_blocks] = row.block_ids[:num_blocks]
+        counts = [len(row.token_ids) for row in rows]
+        positions = [np.arange(row.start, end) for row, end in zip(rows, ends, strict=True)]
+        return cls(
+            positions=np.concatenate(positions).astype(np.int32),
+            token_rows=np.repeat(np.arange(len(rows), dtype=np.int32), counts),
+            block_tables=tables,
+        )
+
+
+def _packed(linear: Linear) -> PackedWeights:
+    assert isinstance(linear, PackedWeights)  # as `FusedCpuOperations` demands
+    return linear
+
+
+def _norm_struct(norm: Norm | None) -> NormStruct:
+    if norm is None:
+        return NormStruct(None, 0.0)
+    return NormStruct(norm.weight.data_ptr(), norm.epsilon)
+
+
+def _kv_struct(cache: LayerCache) -> KvLayerStruct:
+    _, kv_heads, head_dim, block_size = cache.keys.shape
+    return KvLayerStruct(
+        cache.keys.data_ptr(),
+        cache.values.data_ptr(),
+        kv_heads,
+        head_dim,
+        block_size,
+        cache.keys.dtype == torch.float16,
+    )

@@ -1,0 +1,118 @@
+"""The operations in plain torch: they run on every device, and are what kernels must equal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional
+
+from headrace_server.models.attention.plan import AttentionPlanner
+from headrace_server.models.attention.sdpa import paged_attention
+from headrace_server.models.rotary import rotate_
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from headrace_server.engine.model_runner import BatchRow
+    from headrace_server.models.attention.plan import AttentionPlan
+    from headrace_server.models.decoder import Layer, Norm
+    from headrace_server.models.kv_cache import KvCache, LayerCache
+    from headrace_server.models.linear import Linear
+    from headrace_server.models.precision import Precision
+    from headrace_server.models.step_inputs import StepInputs
+
+
+class ReferenceOperations:
+    """Implements `Operations`.
+
+    Args:
+        rotations: see `rotary.rotation_table`.
+        windows: those of the model's layers.
+        precision: where and in which formats the model computes.
+    """
+
+    def __init__(
+        self, rotations: torch.Tensor, windows: Collection[int | None], precision: Precision
+    ) -> None:
+        self._rotations = rotations
+        self._windows = windows
+        self._precision = precision
+
+    def bind(self, step: StepInputs, cache: KvCache) -> ReferenceStep:
+        """Plan the attention of a step; see `Operations.bind`."""
+        keys = cache.layers[0].keys
+        planner = AttentionPlanner(
+            cache.block_size, 2 * keys[0].nbytes, self._windows, self._precision
+        )
+        # A block is read to its end before it is full. What an earlier owner left there is
+        # hidden by the mask, but would spread if it were NaN.
+        begun = torch.tensor(
+            _begun_blocks(step.rows, cache.block_size), dtype=torch.int64, device=keys.device
+        )
+        for layer in cache.layers:
+            layer.keys.index_fill_(0, begun, 0.0)
+            layer.values.index_fill_(0, begun, 0.0)
+        rotations = self._rotations[step.positions].unsqueeze(1)
+        return ReferenceStep(step.slots, rotations, planner.plan(step.rows), cache.block_size)
+
+
+class ReferenceStep:
+    """Implements `StepOperations`."""
+
+    def __init__(
+        self, slots: torch.Tensor, rotations: torch.Tensor, plan: AttentionPlan, block_size: int
+    ) -> None:
+        self._blocks = slots // block_size
+        self._offsets = slots % block_size
+        self._rotations = rotations
+        self._plan = plan
+
+    def project_and_store(
+        self, hidden: torch.Tensor, layer: Layer, cache: LayerCache
+    ) -> torch.Tensor:
+        """See `StepOperations.project_and_store`."""
+        projected = layer.qkv(layer.input_norm(hidden))
+        num_kv_heads, head_dim = cache.keys.shape[1:3]
+        kv_width = num_kv_heads * head_dim
+        query_width = projected.shape[1] - 2 * kv_width
+        heads = projected[:, : query_width + kv_width].view(len(hidden), -1, head_dim)
+        if layer.query_norm is not None and layer.key_norm is not None:
+            num_query_heads = query_width // head_dim
+            queries, keys = heads[:, :num_query_heads], heads[:, num_query_heads:]
+            queries.copy_(layer.query_norm(queries))
+            keys.copy_(layer.key_norm(keys))
+        rotate_(heads, self._rotations)
+        keys, values = projected[:, query_width:].view(len(hidden), 2, -1, head_dim).unbind(1)
+        cache.keys[self._blocks, :, :, self._offsets] = keys.to(cache.keys.dtype)
+        cache.values[self._blocks, :, self._offsets] = values.to(cache.values.dtype)
+        return projected[:, :query_width]
+
+    def attend(self, queries: torch.Tensor, layer: Layer, cache: LayerCache) -> torch.Tensor:
+        """See `StepOperations.attend`."""
+        return paged_attention(queries, cache, self._plan, layer.window)
+
+    def add_projection_(self, hidden: torch.Tensor, attended: torch.Tensor, layer: Layer) -> None:
+        """See `StepOperations.add_projection_`."""
+        hidden.add_(layer.output(attended))
+
+    def add_gated_mlp_(self, hidden: torch.Tensor, layer: Layer) -> None:
+        """See `StepOperations.add_gated_mlp_`."""
+        gate, up = layer.gate_up(layer.mlp_norm(hidden)).chunk(2, dim=1)
+        hidden.add_(layer.down(functional.silu(gate).mul_(up)))
+
+    def head_logits(
+        self, hidden: torch.Tensor, token_indices: torch.Tensor, norm: Norm, head: Linear
+    ) -> torch.Tensor:
+        """See `StepOperations.head_logits`."""
+        return head(norm(hidden.index_select(0, token_indices))).float()
+
+
+def _begun_blocks(rows: Sequence[BatchRow], block_size: int) -> list[int]:
+    """Return the blocks whose first token, but not whose last, is stored in the step."""
+    begun = []
+    for row in rows:
+        end = row.start + len(row.token_ids)
+        if end % block_size and end - end % block_size >= row.start:
+            begun.append(row.block_ids[end // block_size])
+    return begun
