@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -83,9 +83,13 @@ class BackendRequest:
 
 
 class BackendFinish(Enum):
-    """Why a backend ended a sequence by itself."""
+    """Why a backend ended a sequence by itself.
+
+    COMPLETE is an output that its constraint lets nothing follow; its last token is one of text.
+    """
 
     STOP_TOKEN = "stop_token"
+    COMPLETE = "complete"
     MAX_OUTPUT_TOKENS = "max_output_tokens"
 
 
@@ -126,6 +130,38 @@ class Tokens:
     finish: BackendFinish | None
     logprobs: Sequence[TokenLogprobs] = ()
     candidate_index: int = 0
+
+
+BackendEvent: TypeAlias = Started | PromptTokens | Tokens
+
+
+class BackendStream(Protocol):
+    """The events of one request, for one reader.
+
+    An iterator over what has come since the last time, at least one event: `Started` once, then
+    `PromptTokens` where they are wanted, then `Tokens` until each candidate has its finish. What
+    one step makes of several candidates comes together, and what comes while nobody reads is
+    merged, so that there is at most one `Tokens` of a candidate at a time. A wait may be cancelled
+    and begun again; nothing is lost.
+    """
+
+    def __aiter__(self) -> BackendStream:
+        """Return itself."""
+
+    async def __anext__(self) -> Sequence[BackendEvent]:
+        """Wait for events.
+
+        Raises:
+            StopAsyncIteration: every candidate has ended.
+            EngineUnavailableError: the engine has died.
+            RequestFailedError: it failed on this request alone, or the stream was left.
+        """
+
+    def cancel(self, candidate_index: int) -> None:
+        """Stop one candidate: it has no more events, and the others go on. Never waits.
+
+        Nothing happens to a candidate that has ended.
+        """
 
 
 class BackendState(Enum):
@@ -175,10 +211,15 @@ class BackendLoad:
         num_waiting: sequences that wait for their first step or were preempted.
         num_free_blocks: KV blocks that no sequence holds.
         num_total_blocks: KV blocks in all.
-        num_opened: requests ever accepted by `submit`.
-        num_closed: requests that reached their one terminal state.
+        num_opened: sequences ever accepted by `submit`, one for each candidate.
+        num_closed: sequences that reached their one terminal state.
         num_steps: steps ever run by this engine process.
         num_computed_tokens: tokens ever run through the model by this engine process.
+        num_cached_blocks: free KV blocks with tokens that a prompt may find again.
+        num_preemptions: times that a sequence had to give way and be computed again, ever in this
+            engine process.
+        num_prompt_tokens: tokens of all prompts that this engine process has ever started.
+        num_cached_prompt_tokens: those among them that did not need to be computed.
     """
 
     num_running: int
@@ -189,6 +230,10 @@ class BackendLoad:
     num_closed: int
     num_steps: int
     num_computed_tokens: int
+    num_cached_blocks: int = 0
+    num_preemptions: int = 0
+    num_prompt_tokens: int = 0
+    num_cached_prompt_tokens: int = 0
 
 
 class Backend(Protocol):
@@ -209,17 +254,10 @@ class Backend(Protocol):
     def load(self) -> BackendLoad:
         """The snapshot of the last step."""
 
-    def submit(
-        self, request: BackendRequest
-    ) -> AbstractAsyncContextManager[AsyncIterator[Started | Tokens]]:
-        """Open a stream of events for one sequence.
+    def submit(self, request: BackendRequest) -> AbstractAsyncContextManager[BackendStream]:
+        """Open a stream of events for one request.
 
-        Entering decides at once and raises `OverloadedError` or
-        `EngineUnavailableError`. The iterator yields `Started` once, then `Tokens`
-        until one has a finish; tokens that arrive while nobody reads are merged.
-        A wait for the next event may be cancelled and begun again; nothing is lost.
-        It raises `EngineUnavailableError` when the engine dies and
-        `RequestFailedError` when it fails on this sequence alone. Leaving the
-        context in any other state than finished cancels the sequence; leaving
-        never waits.
+        Entering decides at once, for all candidates together, and raises `OverloadedError` or
+        `EngineUnavailableError`. Leaving the context cancels the candidates that have not ended;
+        leaving never waits.
         """

@@ -206,6 +206,7 @@ def _log_call(call: Call, code: str, status: RpcStatus | None = None) -> None:
         label=call.label,
         peer=call.peer,
         prompt_tokens=call.prompt_token_count,
+        cached_tokens=call.cached_token_count,
         output_tokens=call.output_token_count,
         queue_ms=_milliseconds(timing.queue_seconds if timing else None),
         first_token_ms=_milliseconds(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
     from grpc import aio
 
-    from headrace_server.text.generation import Timing
+    from headrace_server.text.delta import Timing
 
 REQUEST_ID_HEADER: Final = "x-request-id"
 
@@ -52,8 +52,9 @@ class Call:
         peer: the client's end of its connection.
         client_id: what the client calls this call, from its `x-request-id`.
         stage: how far it has come.
-        label, prompt_token_count, output_token_count, first_token_seconds, timing: what
-            the log tells of it beside its status, as far as known.
+        label, prompt_token_count, cached_token_count, output_token_count,
+        first_token_seconds, timing: what the log tells of it beside its status, as far as
+            known.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Call:
         self.stage = Stage.ADMISSION
         self.label: str | None = None
         self.prompt_token_count: int | None = None
+        self.cached_token_count: int | None = None
         self.output_token_count: int | None = None
         self.first_token_seconds: float | None = None
         self.timing: Timing | None = None
@@ -81,6 +83,11 @@ class Call:
         self._deadline_seconds = None if remaining is None else self.arrival_seconds + remaining
         self._end: asyncio.Timeout = asyncio.timeout(None)
         self._end_error: RequestError | None = None
+
+    @property
+    def caller(self) -> str:
+        """Whose call it is. Without credentials a caller is known by its connection only."""
+        return self.peer
 
     @property
     def age_seconds(self) -> float:

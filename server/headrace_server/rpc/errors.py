@@ -41,6 +41,10 @@ _TABLE: Final[Mapping[type[errors.RequestError], _Row]] = {
         grpc.StatusCode.INVALID_ARGUMENT,
         reasons.ERROR_REASON_CONTEXT_LENGTH_EXCEEDED,
     ),
+    errors.InvalidConstraintError: (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        reasons.ERROR_REASON_INVALID_CONSTRAINT,
+    ),
     errors.ModelNotFoundError: (
         grpc.StatusCode.NOT_FOUND,
         reasons.ERROR_REASON_MODEL_NOT_FOUND,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace_server.rpc.availability import Availability
     from headrace_server.rpc.calls import Call
     from headrace_server.rpc.model_service import ServedNames
-    from headrace_server.text.generation import TextDelta
+    from headrace_server.text.delta import AnswerDelta
     from headrace_server.text.pipeline import TextPipeline
 
 
@@ -44,7 +44,7 @@ class InferenceService:
 
     async def generate(self, call: Call, message: pb.GenerateRequest) -> None:
         """Stream an answer. Leaving in any way stops its work in the engine."""
-        request = to_generation_request(message, call.id)
+        request = to_generation_request(message, call.id, call.caller)
         self._names.require(message.model)
         self._availability.require_model()
         with self._labels.hold(call, message.request_id):
@@ -52,13 +52,9 @@ class InferenceService:
                 call.prompt_token_count = answer.prompt_token_count
                 call.output_token_count = 0
                 await call.accept((MODEL_HEADER, self._names.name.encode()))
-                is_first = True
                 async for delta in answer:
                     _note(call, delta)
                     for response in to_responses(delta, want_token_ids=request.want_token_ids):
-                        if is_first:
-                            response.prompt.token_count = answer.prompt_token_count
-                            is_first = False
                         await call.write(response)
 
     async def tokenize(self, call: Call, message: pb.TokenizeRequest) -> pb.TokenizeResponse:
@@ -86,8 +82,7 @@ class InferenceService:
 class _LiveLabels:
     """The request_ids being answered, each for its caller.
 
-    Without credentials a caller is known by its connection only: that catches a client
-    that sends a request twice, and lets nobody block the labels of others.
+    This catches a client that sends a request twice, and lets nobody block the labels of others.
     """
 
     def __init__(self) -> None:
@@ -100,7 +95,7 @@ class _LiveLabels:
             yield
             return
         call.label = label
-        key = (call.peer, label)
+        key = (call.caller, label)
         if key in self._live:
             raise DuplicateRequestIdError(
                 "A request with this request_id is being answered on this connection; "
@@ -113,10 +108,13 @@ class _LiveLabels:
             self._live.discard(key)
 
 
-def _note(call: Call, delta: TextDelta) -> None:
+def _note(call: Call, delta: AnswerDelta) -> None:
     """Keep what the log tells, also of a call that ends early."""
-    if call.first_token_seconds is None and delta.token_ids:
+    if delta.prompt is not None:
+        call.cached_token_count = delta.prompt.cached_token_count
+    num_tokens = sum(len(candidate.token_ids) for candidate in delta.candidates)
+    if call.first_token_seconds is None and num_tokens:
         call.first_token_seconds = call.age_seconds
     if call.output_token_count is not None:
-        call.output_token_count += len(delta.token_ids)
+        call.output_token_count += num_tokens
     call.timing = delta.timing

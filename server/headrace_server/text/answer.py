@@ -1,54 +1,57 @@
-"""The stream of one answer: waits for tokens and cuts their text into deltas."""
+"""The stream of one answer: waits for tokens and cuts the candidates into deltas."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from headrace_server.backends.interface import Started
+from headrace_server.backends.interface import PromptTokens, Started, Tokens
 from headrace_server.errors import RequestFailedError
-from headrace_server.text.generation import FinishReason, TextDelta, Timing, Usage
+from headrace_server.text.delta import AnswerDelta, FinishReason, Timing, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Sequence
     from contextlib import AsyncExitStack
 
-    from headrace_server.backends.interface import Tokens
-    from headrace_server.text.assembler import AnswerAssembler
+    from headrace_server.backends.interface import BackendEvent, BackendStream
+    from headrace_server.text.assembler import CandidateAssembler
     from headrace_server.text.deadlines import Deadlines
     from headrace_server.text.generation import GenerationRequest
+    from headrace_server.text.prompt_report import PromptReport
 
 
 class Answer:
     """An iterator over the deltas of an answer, for one reader.
 
-    The last delta has `finish`, `usage` and `timing`, and nothing comes after it. The
-    iterator raises `EngineUnavailableError`, `RequestFailedError` or `QueueTimeoutError`.
+    Each candidate has one `finish`, with its last delta. The last delta of all has `usage` and
+    `timing`, and nothing comes after it. The iterator raises `EngineUnavailableError`,
+    `RequestFailedError` or `QueueTimeoutError`.
 
     Args:
         request: says how the answer is cut.
-        prompt_token_count: tokens of the prompt; 0 where they were not counted in time.
-        assembler: of this answer; it may have ended already.
+        prompt: of this answer.
+        candidates: of this answer; they may have ended already.
         deadlines: of the request.
-        events: of the backend; None where the answer has ended already.
-        backend_stream: holds the backend's stream; left as soon as the answer ends.
+        stream: of the backend; None where the answer has ended already.
+        backend_stream: holds `stream`; left as soon as all candidates have ended.
     """
 
     def __init__(
         self,
         request: GenerationRequest,
-        prompt_token_count: int,
-        assembler: AnswerAssembler,
+        prompt: PromptReport,
+        candidates: Sequence[CandidateAssembler],
         deadlines: Deadlines,
-        events: AsyncIterator[Started | Tokens] | None,
+        stream: BackendStream | None,
         backend_stream: AsyncExitStack,
     ) -> None:
-        self.prompt_token_count = prompt_token_count
+        self.prompt_token_count = prompt.token_count
         self._chunking = request.chunking
-        self._want_token_ids = request.want_token_ids
-        self._assembler = assembler
+        self._wants_output = request.stopping.max_output_tokens != 0
+        self._prompt = prompt
+        self._candidates = candidates
         self._deadlines = deadlines
-        self._events = events
+        self._stream = stream
         self._backend_stream = backend_stream
         self._queue_seconds: float | None = None
         self._first_token_seconds: float | None = None
@@ -59,7 +62,7 @@ class Answer:
     def __aiter__(self) -> Answer:
         return self
 
-    async def __anext__(self) -> TextDelta:
+    async def __anext__(self) -> AnswerDelta:
         if self._is_complete:
             raise StopAsyncIteration
         while not self._is_due():
@@ -67,79 +70,104 @@ class Answer:
         return self._take()
 
     def _is_due(self) -> bool:
-        if self._assembler.finish is not None:
+        if self._prompt.has_news or self._has_ended():
             return True
-        if self._chunking.whole or not self._has_content():
+        if self._chunking.whole or not self._prompt.is_complete:
             return False
-        return self._is_overdue or self._assembler.num_pending_tokens >= self._chunking.min_tokens
+        news = [candidate for candidate in self._candidates if candidate.has_news]
+        if any(candidate.has_untold_finish for candidate in news):
+            return True
+        num_tokens = sum(candidate.num_pending_tokens for candidate in news)
+        return bool(news) and (self._is_overdue or num_tokens >= self._chunking.min_tokens)
 
-    def _has_content(self) -> bool:
-        return self._assembler.has_pending_text or (
-            self._want_token_ids and self._assembler.num_pending_tokens > 0
-        )
+    def _has_ended(self) -> bool:
+        return all(candidate.finish is not None for candidate in self._candidates)
 
     async def _advance(self) -> None:
-        """Take the next event, or act on the deadline that comes before it."""
+        """Take the next events, or act on the deadline that comes before them."""
         is_queued = self._queue_seconds is None
         limit = self._deadlines.start if is_queued else self._deadlines.end
-        due_time = self._due_time if self._has_content() else None
+        has_news = any(candidate.has_news for candidate in self._candidates)
+        due_time = self._due_time if has_news else None
         deadline = min((time for time in (limit, due_time) if time is not None), default=None)
-        event = await self._next_event(deadline)
-        if event is not None:
-            self._take_event(event)
+        events = await self._next_events(deadline)
+        if events is not None:
+            for event in events:
+                self._take_event(event)
         elif deadline != limit:
             self._is_overdue = True
         else:
             if is_queued:
                 self._deadlines.expire_start()
-            self._assembler.end(FinishReason.TIME_LIMIT)
-        if self._assembler.finish is not None:
+            self._end(FinishReason.TIME_LIMIT)
+        if self._has_ended():
             await self._backend_stream.aclose()
 
-    async def _next_event(self, deadline: float | None) -> Started | Tokens | None:
-        """Return the next event; None when `deadline` comes first."""
-        assert self._events is not None
+    async def _next_events(self, deadline: float | None) -> Sequence[BackendEvent] | None:
+        """Return the next events; None when `deadline` comes first."""
+        assert self._stream is not None
         if deadline is not None and asyncio.get_running_loop().time() >= deadline:
             return None  # events may be so quick that waiting for them never times out
         try:
             async with asyncio.timeout_at(deadline):
-                return await anext(self._events)
+                return await anext(self._stream)
         except TimeoutError:
             return None
         except StopAsyncIteration:
             raise RequestFailedError("The engine ended the answer without a reason.") from None
 
-    def _take_event(self, event: Started | Tokens) -> None:
-        if isinstance(event, Started):
-            self._queue_seconds = self._age_seconds()
-            return
+    def _take_event(self, event: BackendEvent) -> None:
+        match event:
+            case Started():
+                self._queue_seconds = self._age_seconds()
+                self._prompt.start(event.num_cached_tokens)
+            case PromptTokens():
+                self._prompt.add(event.logprobs)
+            case Tokens() if self._wants_output:
+                self._take_tokens(event)
+            case Tokens():  # the engine makes one also where only the prompt is of interest
+                self._end(FinishReason.MAX_OUTPUT_TOKENS)
+
+    def _take_tokens(self, tokens: Tokens) -> None:
+        assert self._stream is not None
         if self._first_token_seconds is None:
             self._first_token_seconds = self._age_seconds()
         max_delay_seconds = self._chunking.max_delay_seconds
         if max_delay_seconds is not None and self._due_time is None:
             self._due_time = asyncio.get_running_loop().time() + max_delay_seconds
-        self._assembler.add(event)
+        candidate = self._candidates[tokens.candidate_index]
+        candidate.add(tokens)
+        if candidate.finish is not None:
+            self._stream.cancel(tokens.candidate_index)
 
-    def _take(self) -> TextDelta:
+    def _end(self, reason: FinishReason) -> None:
+        for candidate in self._candidates:
+            candidate.end(reason)
+
+    def _take(self) -> AnswerDelta:
+        if self._prompt.has_news:
+            logprobs = self._prompt.take_logprobs()
+            return AnswerDelta(prompt=self._prompt.take_info(), prompt_logprobs=logprobs)
         self._due_time = None
         self._is_overdue = False
-        text, token_ids = self._assembler.take()
-        if self._assembler.finish is None:
-            return TextDelta(text, token_ids)
+        candidates = [candidate.take() for candidate in self._candidates if candidate.has_news]
+        if not self._has_ended():
+            return AnswerDelta(candidates, self._prompt.take_info())
         self._is_complete = True
+        return AnswerDelta(
+            candidates, self._prompt.take_info(), usage=self._usage(), timing=self._timing()
+        )
+
+    def _usage(self) -> Usage:
+        num_output_tokens = sum(candidate.num_output_tokens for candidate in self._candidates)
+        return Usage(self.prompt_token_count, num_output_tokens)
+
+    def _timing(self) -> Timing:
         total_seconds = self._age_seconds()
-        return TextDelta(
-            text=text,
-            token_ids=token_ids,
-            finish=self._assembler.finish,
-            usage=Usage(self.prompt_token_count, self._assembler.num_output_tokens),
-            timing=Timing(
-                queue_seconds=(
-                    total_seconds if self._queue_seconds is None else self._queue_seconds
-                ),
-                first_token_seconds=self._first_token_seconds,
-                total_seconds=total_seconds,
-            ),
+        return Timing(
+            queue_seconds=total_seconds if self._queue_seconds is None else self._queue_seconds,
+            first_token_seconds=self._first_token_seconds,
+            total_seconds=total_seconds,
         )
 
     def _age_seconds(self) -> float:

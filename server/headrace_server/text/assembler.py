@@ -1,41 +1,61 @@
-"""Puts the text of an answer together from its tokens and decides where it ends. Never waits."""
+"""Puts a candidate's text together from its tokens and decides where it ends. Never waits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headrace_server.backends.interface import BackendFinish
-from headrace_server.text.generation import Finish, FinishReason
+from headrace_server.text.delta import CandidateDelta, Finish, FinishReason
+from headrace_server.text.logprobs import add_bytes
 from headrace_server.text.stop_strings import StopMatcher
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headrace_server.backends.interface import Tokens
-    from headrace_server.text.detokenizer import Detokenizer
+    from headrace_server.text.detokenizer import TokenDecoder
     from headrace_server.text.generation import GenerationRequest
+    from headrace_server.text.logprobs import TextLogprobs
 
 
-class AnswerAssembler:
-    """Collects what the next delta of an answer carries.
+class CandidateAssembler:
+    """Collects what the next delta of a candidate carries.
 
     Args:
-        request: says what ends the answer and whether it has text.
-        detokenizer: at the start of the answer.
+        request: says what ends the candidate and what is wanted of it.
+        candidate_index: from 0.
+        decoder: of the model.
+        after: the tokens of the prompt.
 
     Attributes:
-        finish: the end of the answer once it is known; nothing is added after it.
-        num_output_tokens: tokens of the answer so far.
+        finish: the end of the candidate once it is known; nothing is added after it.
+        num_output_tokens: its tokens so far.
     """
 
-    def __init__(self, request: GenerationRequest, detokenizer: Detokenizer) -> None:
+    def __init__(
+        self,
+        request: GenerationRequest,
+        candidate_index: int,
+        decoder: TokenDecoder,
+        after: Sequence[int],
+    ) -> None:
+        self._candidate_index = candidate_index
         self._stopping = request.stopping
-        self._want_text = request.want_text
-        reads_text = request.want_text or bool(request.stopping.stop_sequences)
-        self._detokenizer = detokenizer if reads_text else None
+        self._wants_text = request.want_text
+        self._wants_logprobs = request.num_top_logprobs is not None
+        self._wants_tokens = request.want_token_ids or self._wants_logprobs
+        reads_text = (
+            self._wants_text or self._wants_logprobs or bool(request.stopping.stop_sequences)
+        )
+        self._decoder = decoder
+        self._detokenizer = decoder.start(after) if reads_text else None
         self._stops = StopMatcher(
             request.stopping.stop_sequences, include_stop=request.stopping.include_stop_in_output
         )
         self._text_parts: list[str] = []
         self._token_ids: list[int] = []
+        self._logprobs: list[TextLogprobs] = []
+        self._is_complete = False
         self.finish: Finish | None = None
         self.num_output_tokens = 0
 
@@ -45,44 +65,72 @@ class AnswerAssembler:
         return len(self._token_ids)
 
     @property
-    def has_pending_text(self) -> bool:
-        """Whether there is text since the last `take`."""
-        return bool(self._text_parts)
+    def has_news(self) -> bool:
+        """Whether there is something to show since the last `take`."""
+        return (
+            bool(self._text_parts)
+            or (self._wants_tokens and bool(self._token_ids))
+            or self.has_untold_finish
+        )
+
+    @property
+    def has_untold_finish(self) -> bool:
+        """Whether the candidate has ended since the last `take`."""
+        return self.finish is not None and not self._is_complete
 
     def add(self, tokens: Tokens) -> None:
-        """Add the tokens of an event up to the one that ends the answer."""
+        """Add the tokens of an event up to the one that ends the candidate."""
         last_is_stop = tokens.finish is BackendFinish.STOP_TOKEN
-        ordinary = tokens.token_ids[:-1] if last_is_stop else tokens.token_ids
-        for token_id in ordinary:
-            self._count(token_id)
-            if self._detokenizer is not None:
-                self._scan(self._detokenizer.feed(token_id))
-                if self.finish is not None:
-                    return
+        num_ordinary = len(tokens.token_ids) - last_is_stop
+        for index in range(num_ordinary):
+            self._add_one(tokens, index)
+            if self.finish is not None:
+                return
         if last_is_stop:
-            self._count(tokens.token_ids[-1])
-            self._end_at_stop_token(tokens.token_ids[-1])
+            self._end_at_stop_token(tokens, num_ordinary)
+        elif tokens.finish is BackendFinish.COMPLETE:
+            self.end(FinishReason.END_OF_TEXT)
         elif tokens.finish is BackendFinish.MAX_OUTPUT_TOKENS:
             self.end(self._limit_reason())
 
     def end(self, reason: FinishReason) -> None:
-        """End the answer where it is, unless its last characters complete a stop sequence."""
-        if self._detokenizer is not None:
+        """End the candidate where it is, unless its last characters complete a stop sequence."""
+        if self.finish is None and self._detokenizer is not None:
             self._scan(self._detokenizer.flush())
         if self.finish is None:
             self._keep(self._stops.flush())
             self.finish = Finish(reason)
 
-    def take(self) -> tuple[str, tuple[int, ...]]:
-        """Return the text and the token ids since the last time."""
-        text, token_ids = "".join(self._text_parts), tuple(self._token_ids)
-        self._text_parts.clear()
-        self._token_ids.clear()
-        return text, token_ids
+    def take(self) -> CandidateDelta:
+        """Return what is new since the last time."""
+        self._is_complete = self.finish is not None
+        delta = CandidateDelta(
+            candidate_index=self._candidate_index,
+            text="".join(self._text_parts),
+            token_ids=self._token_ids,
+            logprobs=self._logprobs,
+            finish=self.finish,
+        )
+        self._text_parts, self._token_ids, self._logprobs = [], [], []
+        return delta
+
+    def _add_one(self, tokens: Tokens, index: int) -> None:
+        token_id = tokens.token_ids[index]
+        self._count(token_id)
+        if self._detokenizer is not None:
+            text = self._detokenizer.feed(token_id)
+            if self._wants_logprobs:
+                self._explain(tokens, index, self._detokenizer.fed_bytes(token_id, text))
+            self._scan(text)
 
     def _count(self, token_id: int) -> None:
         self.num_output_tokens += 1
         self._token_ids.append(token_id)
+
+    def _explain(self, tokens: Tokens, index: int, token_bytes: bytes) -> None:
+        """Keep how likely a token was."""
+        token_id, logprobs = tokens.token_ids[index], tokens.logprobs[index]
+        self._logprobs.append(add_bytes(logprobs, token_id, token_bytes, self._decoder))
 
     def _scan(self, piece: str) -> None:
         may_stop = self.num_output_tokens >= self._stopping.min_output_tokens
@@ -91,11 +139,18 @@ class AnswerAssembler:
         if scanned.stop_sequence is not None:
             self.finish = Finish(FinishReason.STOP_SEQUENCE, stop_sequence=scanned.stop_sequence)
 
-    def _end_at_stop_token(self, token_id: int) -> None:
+    def _end_at_stop_token(self, tokens: Tokens, index: int) -> None:
         """End with a token that has text only when the request wants to see it."""
+        token_id = tokens.token_ids[index]
+        self._count(token_id)
         if self._detokenizer is not None:
             shown = self._stopping.include_stop_in_output
             text = self._detokenizer.feed(token_id, show_special=True) if shown else ""
+            if self._wants_logprobs:
+                token_bytes = (
+                    self._detokenizer.fed_bytes(token_id, text, show_special=True) if shown else b""
+                )
+                self._explain(tokens, index, token_bytes)
             text += self._detokenizer.flush()
             self._keep(self._stops.feed(text, may_stop=False).text + self._stops.flush())
         if token_id in self._stopping.stop_token_ids:
@@ -109,5 +164,5 @@ class AnswerAssembler:
         return FinishReason.MAX_OUTPUT_TOKENS
 
     def _keep(self, text: str) -> None:
-        if text and self._want_text:
+        if text and self._wants_text:
             self._text_parts.append(text)

@@ -18,19 +18,55 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 
 
-def resolve_max_output_tokens(
-    model: TextModel, request: GenerationRequest, num_prompt_tokens: int
-) -> int:
-    """Return the largest number of output tokens, which is 0 only when asked for.
+def to_backend_request(
+    model: TextModel, request: GenerationRequest, prompt_token_ids: Sequence[int]
+) -> BackendRequest | None:
+    """Fill in the model's defaults.
+
+    Returns:
+        What the backend is asked; None where there is nothing to compute.
 
     Raises:
         ContextLengthExceededError: prompt and output do not fit the context.
-        InvalidFieldError: the least number of output tokens does not.
+        InvalidFieldError: a token id is not one of the model's, or the least number of output
+            tokens does not fit.
     """
+    stopping = request.stopping
+    max_output_tokens = _resolve_max_output_tokens(model, request, len(prompt_token_ids))
+    check_token_ids(model, "stopping.stop_token_ids", stopping.stop_token_ids)
+    check_token_ids(model, "sampling.logit_bias", list(request.sampling.logit_bias))
+    num_candidates = request.num_candidates
+    if max_output_tokens == 0:
+        if request.num_prompt_top_logprobs is None:
+            return None
+        # To read the prompt, the backend has to continue it.
+        max_output_tokens = num_candidates = 1
+    end_of_text = () if stopping.ignore_end_of_text else model.end_of_text_token_ids
+    return BackendRequest(
+        request_id=request.request_id,
+        prompt_token_ids=prompt_token_ids,
+        sampling=_resolve_sampling(model.default_sampling, request.sampling),
+        max_output_tokens=max_output_tokens,
+        min_output_tokens=stopping.min_output_tokens,
+        stop_token_ids=frozenset(stopping.stop_token_ids).union(end_of_text),
+        num_candidates=num_candidates,
+        num_top_logprobs=request.num_top_logprobs,
+        num_prompt_top_logprobs=request.num_prompt_top_logprobs,
+        priority=request.priority,
+        caller=request.caller,
+        # There are no keys that tell callers apart, so that the salt alone does.
+        cache_identity=request.cache_salt,
+    )
+
+
+def _resolve_max_output_tokens(
+    model: TextModel, request: GenerationRequest, num_prompt_tokens: int
+) -> int:
+    """Return the largest number of output tokens, which is 0 only when asked for."""
     stopping = request.stopping
     room = model.context_length - num_prompt_tokens
     wanted = stopping.max_output_tokens
-    if room < 0 or (room == 0 and wanted is None):
+    if room < 0 or (room == 0 and (wanted is None or request.num_prompt_top_logprobs is not None)):
         message = (
             f"The prompt is too long: its token count is {num_prompt_tokens}, and the context "
             f"length is {model.context_length}, output included; shorten the prompt."
@@ -52,30 +88,6 @@ def resolve_max_output_tokens(
     return room if wanted is None else wanted
 
 
-def to_backend_request(
-    model: TextModel,
-    request: GenerationRequest,
-    prompt_token_ids: Sequence[int],
-    max_output_tokens: int,
-) -> BackendRequest:
-    """Fill in the model's defaults.
-
-    Raises:
-        InvalidFieldError: a stop token id is not one of the model's.
-    """
-    stopping = request.stopping
-    check_token_ids(model, "stopping.stop_token_ids", stopping.stop_token_ids)
-    end_of_text = () if stopping.ignore_end_of_text else model.end_of_text_token_ids
-    return BackendRequest(
-        request_id=request.request_id,
-        prompt_token_ids=prompt_token_ids,
-        sampling=_resolve_sampling(model.default_sampling, request.sampling),
-        max_output_tokens=max_output_tokens,
-        min_output_tokens=stopping.min_output_tokens,
-        stop_token_ids=frozenset(stopping.stop_token_ids).union(end_of_text),
-    )
-
-
 def _resolve_sampling(default: Sampling, wanted: Sampling) -> SamplingParams:
     top_k = _or_default(wanted.top_k, default.top_k)
     return SamplingParams(
@@ -84,6 +96,10 @@ def _resolve_sampling(default: Sampling, wanted: Sampling) -> SamplingParams:
         top_p=_or_default(wanted.top_p, default.top_p),
         min_p=_or_default(wanted.min_p, default.min_p),
         seed=secrets.randbits(64) - 2**63 if wanted.seed is None else wanted.seed,
+        logit_bias=wanted.logit_bias,
+        presence_penalty=_or_default(wanted.presence_penalty, default.presence_penalty),
+        frequency_penalty=_or_default(wanted.frequency_penalty, default.frequency_penalty),
+        repetition_penalty=_or_default(wanted.repetition_penalty, default.repetition_penalty),
     )
 
 

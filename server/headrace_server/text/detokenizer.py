@@ -35,6 +35,18 @@ class Detokenizer(Protocol):
             show_special: whether a special token has text.
         """
 
+    def fed_bytes(self, token_id: int, text: str, *, show_special: bool = False) -> bytes:
+        """Return what the token that was fed last adds to the text, in UTF-8.
+
+        In a sequence that continues others, those of all tokens are together the text but for
+        an incomplete character at its end.
+
+        Args:
+            token_id: the token.
+            text: what `feed` returned.
+            show_special: as it was fed.
+        """
+
     def flush(self) -> str:
         """End the text; an incomplete character becomes U+FFFD."""
 
@@ -51,6 +63,7 @@ class TokenDecoder:
         self._special_ids = frozenset(id_ for id_, token in added.items() if token.special)
         self._tokenizer = tokenizer
         self._num_leading_spaces = 0
+        self._bytes_alone: dict[int, bytes] = {}
         self._token_bytes: dict[int, bytes] | None = None
         if (rule := _byte_rule(_decoder_steps(tokenizer))) is not None:
             to_bytes, self._num_leading_spaces = rule
@@ -70,6 +83,19 @@ class TokenDecoder:
             return _WindowDetokenizer(self._tokenizer, self._special_ids, context)
         num_leading_spaces = 0 if after else self._num_leading_spaces
         return _ByteDetokenizer(self._token_bytes, self._special_ids, num_leading_spaces)
+
+    def bytes_of(self, token_id: int) -> bytes:
+        """Return a token by itself in UTF-8; it may be a part of a character.
+
+        Special tokens have their names, and ids that the tokenizer does not know nothing.
+        """
+        if self._token_bytes is not None:
+            return self._token_bytes.get(token_id, b"")
+        token_bytes = self._bytes_alone.get(token_id)
+        if token_bytes is None:
+            token_bytes = self._tokenizer.decode([token_id], skip_special_tokens=False).encode()
+            self._bytes_alone[token_id] = token_bytes
+        return token_bytes
 
 
 class _ByteDetokenizer:
@@ -91,6 +117,11 @@ class _ByteDetokenizer:
             return ""
         text = self._utf8.decode(self._token_bytes.get(token_id, b""))
         return self._strip(text) if self._num_leading_spaces else text
+
+    def fed_bytes(self, token_id: int, text: str, *, show_special: bool = False) -> bytes:
+        if token_id in self._special_ids and not show_special:
+            return b""
+        return self._token_bytes.get(token_id, b"")
 
     def flush(self) -> str:
         return self._utf8.decode(b"", final=True)
@@ -126,6 +157,9 @@ class _WindowDetokenizer:
         is_full = len(self._window) - self._num_read >= MAX_HELD_TOKENS
         is_whole = bool(text) and not text.endswith("\ufffd")
         return self._read(text) if is_whole or is_full else ""
+
+    def fed_bytes(self, token_id: int, text: str, *, show_special: bool = False) -> bytes:
+        return text.encode()
 
     def flush(self) -> str:
         return self._read(self._unread())

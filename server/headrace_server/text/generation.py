@@ -1,10 +1,12 @@
-"""The front's own types of a generation: a validated request and the deltas of its answer."""
+"""The front's own types of a request for an answer, which are valid by construction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Role = Literal["system", "user", "assistant"]
 
@@ -54,13 +56,20 @@ class TokenizedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What the request asks for; None takes the model's default. `top_k` 0 leaves all."""
+    """What the request asks for; None takes the model's default. `top_k` 0 leaves all.
+
+    The penalties and the bias are those of `backends.interface.SamplingParams`.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
     seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,8 @@ class Chunking:
     """How the answer is cut.
 
     Args:
-        min_tokens: tokens to collect before a delta is due.
+        min_tokens: tokens of all candidates to collect before a delta is due; the end of a
+            candidate is due at once.
         max_delay_seconds: longest wait for `min_tokens`; None has no limit.
         whole: one delta for the whole answer.
     """
@@ -96,71 +106,31 @@ class GenerationRequest:
 
     Args:
         request_id: the server's own id, unique for ever.
+        num_candidates: how many answers to the prompt.
         want_text: whether deltas carry text.
         want_token_ids: whether deltas carry token ids.
+        num_top_logprobs: how many of the most likely tokens are told with the log probability
+            of each output token; None wants no log probabilities.
+        num_prompt_top_logprobs: the same for the prompt.
         max_queue_seconds: see max_queue_duration in the contract.
         max_seconds: see max_duration in the contract.
+        priority: requests of a higher one come first.
+        caller: who asks; the engine is shared fairly between callers.
+        cache_salt: only requests with the same one share what is computed of prompts.
     """
 
     request_id: str
     prompt: Prompt
     sampling: Sampling = Sampling()
     stopping: Stopping = Stopping()
+    num_candidates: int = 1
     want_text: bool = True
     want_token_ids: bool = False
+    num_top_logprobs: int | None = None
+    num_prompt_top_logprobs: int | None = None
     chunking: Chunking = Chunking()
     max_queue_seconds: float | None = None
     max_seconds: float | None = None
-
-
-class FinishReason(Enum):
-    """Why an answer ended; the names are those of the contract."""
-
-    END_OF_TEXT = "end_of_text"
-    STOP_SEQUENCE = "stop_sequence"
-    MAX_OUTPUT_TOKENS = "max_output_tokens"
-    CONTEXT_LENGTH = "context_length"
-    TIME_LIMIT = "time_limit"
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The end of an answer; at most one of the two matches is set."""
-
-    reason: FinishReason
-    stop_sequence: str | None = None
-    stop_token_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Token counts of an answer."""
-
-    prompt_token_count: int
-    output_token_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Durations since arrival; `first_token_seconds` is None when no token was made."""
-
-    queue_seconds: float
-    first_token_seconds: float | None
-    total_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """A new piece of the answer. Only the last one has `finish`, `usage` and `timing`.
-
-    Args:
-        text: valid Unicode; incomplete characters and possible stop prefixes are
-            held back.
-        token_ids: the ids made since the delta before.
-    """
-
-    text: str
-    token_ids: tuple[int, ...]
-    finish: Finish | None = None
-    usage: Usage | None = None
-    timing: Timing | None = None
+    priority: int = 0
+    caller: str = ""
+    cache_salt: str = ""

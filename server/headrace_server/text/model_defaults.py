@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def read_default_sampling(directory: Path) -> Sampling:
     """Return the sampling of generation_config.json with every value but the seed set.
 
-    What it leaves out takes the value that changes nothing: temperature and top_p 1,
-    top_k and min_p 0. Its `do_sample` is not looked at: temperature says it all here.
+    What it leaves out takes the value that changes nothing: temperature, top_p and
+    repetition_penalty 1, all others 0. Its `do_sample` is not looked at: temperature says it
+    all here.
 
     Raises:
         ModelFileError: a value is not a number in the range of the contract.
@@ -30,6 +31,11 @@ def read_default_sampling(directory: Path) -> Sampling:
         top_p=top_p or 1.0,  # 0 is some files' word for no limit, as -1 is for top_k
         top_k=max(0, int(top_k)),
         min_p=_number(path, config, "min_p", default=0.0, low=0.0, high=1.0),
+        presence_penalty=0.0,  # these two are no part of such files
+        frequency_penalty=0.0,
+        repetition_penalty=_number(
+            path, config, "repetition_penalty", default=1.0, low=0.1, high=10.0
+        ),
     )
 
 

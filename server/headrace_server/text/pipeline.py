@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Self
 from headrace_server.backends.interface import BackendState
 from headrace_server.errors import EngineUnavailableError
 from headrace_server.text.answer import Answer
-from headrace_server.text.assembler import AnswerAssembler
-from headrace_server.text.backend_request import resolve_max_output_tokens, to_backend_request
+from headrace_server.text.assembler import CandidateAssembler
+from headrace_server.text.backend_request import to_backend_request
 from headrace_server.text.deadlines import Deadlines
-from headrace_server.text.generation import FinishReason
+from headrace_server.text.delta import FinishReason
 from headrace_server.text.model import TextModel
 from headrace_server.text.prompt import detokenize, prompt_length, tokenize
+from headrace_server.text.prompt_report import PromptReport
 from headrace_server.text.workers import TextWorkers
 
 if TYPE_CHECKING:
@@ -114,22 +115,27 @@ class TextPipeline:
         model = self._require_model()
         prompt = await self._tokenize_in_time(model, request, deadlines)
         token_ids = () if prompt is None else prompt.token_ids
-        assembler = AnswerAssembler(request, model.tokenizer.decoder.start(after=token_ids))
+        decoder = model.tokenizer.decoder
+        wants_logprobs = request.num_prompt_top_logprobs is not None
+        report = PromptReport(token_ids, decoder, wants_logprobs=wants_logprobs)
+        candidates = [
+            CandidateAssembler(request, index, decoder, after=token_ids)
+            for index in range(request.num_candidates)
+        ]
+        backend_request = None
+        if prompt is None:
+            _end(candidates, FinishReason.TIME_LIMIT)
+        else:
+            backend_request = to_backend_request(model, request, token_ids)
+            if backend_request is None:
+                self._require_backend()
+                _end(candidates, FinishReason.MAX_OUTPUT_TOKENS)
         async with AsyncExitStack() as backend_stream:
-            events = None
-            if prompt is None:
-                assembler.end(FinishReason.TIME_LIMIT)
-            else:
-                max_output_tokens = resolve_max_output_tokens(model, request, len(token_ids))
-                backend_request = to_backend_request(model, request, token_ids, max_output_tokens)
-                if max_output_tokens == 0:
-                    self._require_backend()
-                    assembler.end(FinishReason.MAX_OUTPUT_TOKENS)
-                else:
-                    events = await backend_stream.enter_async_context(
-                        self._backend.submit(backend_request)
-                    )
-            yield Answer(request, len(token_ids), assembler, deadlines, events, backend_stream)
+            stream = None
+            if backend_request is not None:
+                submission = self._backend.submit(backend_request)
+                stream = await backend_stream.enter_async_context(submission)
+            yield Answer(request, report, candidates, deadlines, stream, backend_stream)
 
     async def _tokenize_in_time(
         self, model: TextModel, request: GenerationRequest, deadlines: Deadlines
@@ -158,3 +164,8 @@ class TextPipeline:
         if self._backend.status.state is not BackendState.READY:
             message = "The engine is not ready; try again later."
             raise EngineUnavailableError(message, RETRY_AFTER_SECONDS)
+
+
+def _end(candidates: Sequence[CandidateAssembler], reason: FinishReason) -> None:
+    for candidate in candidates:
+        candidate.end(reason)

@@ -17,6 +17,11 @@ TABLE = [
         "CONTEXT_LENGTH_EXCEEDED",
     ),
     (errors.ModelNotFoundError("No."), "NOT_FOUND", "MODEL_NOT_FOUND"),
+    (
+        errors.InvalidConstraintError("constraint.regex", "Bad."),
+        "INVALID_ARGUMENT",
+        "INVALID_CONSTRAINT",
+    ),
     (errors.DuplicateRequestIdError("No."), "ALREADY_EXISTS", "DUPLICATE_REQUEST_ID"),
     (errors.OverloadedError("Full.", 2.0), "RESOURCE_EXHAUSTED", "OVERLOADED"),
     (errors.ClientStalledError("Slow."), "RESOURCE_EXHAUSTED", "CLIENT_STALLED"),

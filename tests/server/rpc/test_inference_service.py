@@ -169,8 +169,8 @@ async def test_the_time_limit_ends_an_answer_where_it_is():
         await under.all_returned()
 
 
-async def test_no_candidate_has_another_index(under):
-    """There is one candidate, and it is number 0."""
+async def test_a_single_candidate_is_number_0(under):
+    """Without candidate_count there is one."""
     responses = await collect(under.generate(stopping=SHORT))
     assert {d.candidate_index for r in responses for d in r.deltas} == {0}
 

@@ -20,7 +20,14 @@ async def test_a_model_is_described_by_each_of_its_names():
         assert (model.name, list(model.aliases)) == ("big/one", ["alias", "other"])
         assert (model.context_length, model.vocabulary_size) == (8192, 263)
         assert model.default_sampling == sampling_pb2.Sampling(
-            temperature=1, top_p=1, top_k=0, min_p=0
+            temperature=1,
+            top_p=1,
+            top_k=0,
+            min_p=0,
+            presence_penalty=0,
+            frequency_penalty=0,
+            repetition_penalty=1,
+            candidate_count=1,
         )
         assert list(model.end_of_text_token_ids) == [256, 258]
         assert list(model.capabilities) == [

@@ -19,14 +19,15 @@ class ScriptedBackend:
     """Implements `Backend`.
 
     Args:
-        script: what happens to a request, in order: events; exceptions, which are raised;
-            `asyncio.Event`s, which are waited for.
+        script: what happens to a request, in order: events, or lists of those that come
+            together; exceptions, which are raised; `asyncio.Event`s, which are waited for.
         refusal: raised instead of admitting a request.
 
     Attributes:
         requests: all that were submitted.
         num_open: streams that are not left yet.
         num_unread: steps of the script that nobody took, of the streams that were left.
+        cancelled: the indices of the candidates that were cancelled, in order.
     """
 
     def __init__(self, script=(), *, refusal=None, status=READY):
@@ -38,6 +39,7 @@ class ScriptedBackend:
         self.requests = []
         self.num_open = 0
         self.num_unread = 0
+        self.cancelled = []
 
     async def wait_for_status_change(self, seen):
         await asyncio.Event().wait()
@@ -49,7 +51,7 @@ class ScriptedBackend:
             raise self.refusal
         self.requests.append(request)
         self.num_open += 1
-        stream = _Stream(self.script)
+        stream = _Stream(self.script, self.cancelled.append)
         try:
             yield stream
         finally:
@@ -58,8 +60,14 @@ class ScriptedBackend:
 
 
 class _Stream:
-    def __init__(self, script):
+    def __init__(self, script, note_cancel):
         self.steps = list(script)
+        self._note_cancel = note_cancel
+        self._cancelled = set()
+
+    def cancel(self, candidate_index):
+        self._cancelled.add(candidate_index)
+        self._note_cancel(candidate_index)
 
     def __aiter__(self):
         return self
@@ -72,9 +80,17 @@ class _Stream:
             del self.steps[0]
             if isinstance(step, Exception):
                 raise step
-            if not isinstance(step, asyncio.Event):
-                return step
+            if not isinstance(step, asyncio.Event) and (events := self._uncancelled(step)):
+                return events
         raise StopAsyncIteration
+
+    def _uncancelled(self, step):
+        events = step if isinstance(step, list) else [step]
+        return [
+            event
+            for event in events
+            if not (isinstance(event, Tokens) and event.candidate_index in self._cancelled)
+        ]
 
 
 def tokens(*token_ids):

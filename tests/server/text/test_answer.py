@@ -13,16 +13,15 @@ from headrace_server.errors import (
     QueueTimeoutError,
     RequestFailedError,
 )
+from headrace_server.text.delta import Finish, FinishReason, Usage
 from headrace_server.text.generation import (
     Chunking,
-    Finish,
-    FinishReason,
     GenerationRequest,
     Stopping,
     TokenPrompt,
-    Usage,
 )
 from headrace_server.text.pipeline import TextPipeline
+from tests.server.text.only_candidate import flatten
 from tests.server.text.scripted_backend import ScriptedBackend, one_by_one, tokens
 from tests.server.text.tokenizer_files import byte_level_tokenizer, write_model
 
@@ -66,7 +65,7 @@ def read(answering):
 
     async def read(script, **options):
         async with answering(script, **options) as (answer, _):
-            return [delta async for delta in answer]
+            return [flatten(delta) async for delta in answer]
 
     return read
 
@@ -93,7 +92,7 @@ async def test_each_step_is_a_delta(read):
 async def test_nothing_comes_after_the_finish(answering):
     """An answer that has ended stays ended."""
     async with answering(one_by_one(encode("hello"))) as (answer, _):
-        assert Finish(FinishReason.CONTEXT_LENGTH) == (await anext(answer)).finish
+        assert Finish(FinishReason.CONTEXT_LENGTH) == flatten(await anext(answer)).finish
         for _ in range(2):
             with pytest.raises(StopAsyncIteration):
                 await anext(answer)
@@ -207,7 +206,7 @@ async def test_a_stop_sequence_stops_the_engine_at_once(answering):
     hello, world = encode("hello")[0], encode(" world")[0]
     script = [Started(), Tokens([hello, world, hello], None), tokens(hello)]
     async with answering(script, stopping=Stopping(stop_sequences=("lo w",))) as (answer, backend):
-        delta = await anext(answer)
+        delta = flatten(await anext(answer))
         assert (backend.num_open, backend.num_unread) == (0, 1)
         assert delta.text == "hel"
         assert Finish(FinishReason.STOP_SEQUENCE, stop_sequence="lo w") == delta.finish
@@ -288,9 +287,9 @@ async def test_collected_tokens_do_not_wait_longer_than_max_delay(answering):
     script = [Started(), tokens(*encode("hello")), go_on, *one_by_one(encode(" world"))[1:]]
     chunking = Chunking(min_tokens=5, max_delay_seconds=0.01)
     async with answering(script, chunking=chunking) as (answer, _):
-        assert (await anext(answer)).text == "hello"
+        assert flatten(await anext(answer)).text == "hello"
         go_on.set()
-        assert (await anext(answer)).text == " world"
+        assert flatten(await anext(answer)).text == " world"
 
 
 async def test_max_delay_has_nothing_to_send_while_all_is_held_back(answering):
@@ -303,7 +302,7 @@ async def test_max_delay_has_nothing_to_send_while_all_is_held_back(answering):
         waiting = asyncio.ensure_future(anext(answer))
         assert not (await asyncio.wait([waiting], timeout=0.05))[0]
         go_on.set()
-        assert (await waiting).text == "🐟"
+        assert flatten(await waiting).text == "🐟"
 
 
 async def test_max_duration_ends_an_answer_where_it_is(read):
@@ -323,9 +322,9 @@ async def test_max_duration_holds_when_tokens_never_pause(model_facts):
         @asynccontextmanager
         async def submit(self, request):
             async def endless():
-                yield Started()
+                yield [Started()]
                 while True:
-                    yield tokens(*encode("hello"))
+                    yield [tokens(*encode("hello"))]
 
             yield endless()
 
@@ -333,7 +332,7 @@ async def test_max_duration_holds_when_tokens_never_pause(model_facts):
         await pipeline.load_model(model_facts)
         request = GenerationRequest("id", TokenPrompt((1,)), max_seconds=0.02)
         async with asyncio.timeout(NEVER_SECONDS), pipeline.generate(request) as answer:
-            deltas = [delta async for delta in answer]
+            deltas = [flatten(delta) async for delta in answer]
     assert Finish(FinishReason.TIME_LIMIT) == deltas[-1].finish
 
 
@@ -374,7 +373,7 @@ async def test_max_queue_duration_ends_with_the_queue(answering):
         waiting = asyncio.ensure_future(anext(answer))
         assert not (await asyncio.wait([waiting], timeout=0.4))[0]
         go_on.set()
-        assert (await waiting).text == "hello"
+        assert flatten(await waiting).text == "hello"
 
 
 @pytest.mark.parametrize(
@@ -384,7 +383,7 @@ async def test_errors_of_the_backend_reach_the_reader(answering, error):
     """What was sent stays sent, then the error is raised."""
     script = [Started(), tokens(*encode("hello")), error]
     async with answering(script) as (answer, _):
-        assert (await anext(answer)).text == "hello"
+        assert flatten(await anext(answer)).text == "hello"
         with pytest.raises(type(error)) as caught:
             await anext(answer)
         assert error is caught.value

@@ -8,7 +8,15 @@ from headrace_server.text.model_files import ModelFileError
 from tests.server.text.tokenizer_files import CHATML, byte_level_tokenizer, write_model
 
 END = byte_level_tokenizer().token_to_id("<|im_end|>")
-NEUTRAL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}
+NEUTRAL = {
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+}
 
 
 def load(directory, chat_template_file=None, **files):
@@ -28,6 +36,7 @@ def load(directory, chat_template_file=None, **files):
         ),
         ({"temperature": 0, "min_p": 0.1}, NEUTRAL | {"temperature": 0, "min_p": 0.1}),
         ({"top_k": -1, "top_p": 0}, NEUTRAL),
+        ({"repetition_penalty": 1.1}, NEUTRAL | {"repetition_penalty": 1.1}),
     ],
 )
 def test_sampling_defaults_to_the_generation_config(tmp_path, generation_config, expected):
@@ -44,6 +53,7 @@ def test_sampling_defaults_to_the_generation_config(tmp_path, generation_config,
         {"top_k": [1]},
         {"min_p": float("nan")},
         {"temperature": True},
+        {"repetition_penalty": 0.0},
         {"eos_token_id": "x"},
         {"eos_token_id": True},
         {"eos_token_id": [3, False]},

@@ -14,20 +14,19 @@ from headrace_server.errors import (
     QueueTimeoutError,
 )
 from headrace_server.text import pipeline as pipeline_module
+from headrace_server.text.delta import Finish, FinishReason, Usage
 from headrace_server.text.generation import (
     ChatMessage,
     ChatPrompt,
-    Finish,
-    FinishReason,
     GenerationRequest,
     Sampling,
     Stopping,
     TextPrompt,
     TokenPrompt,
-    Usage,
 )
 from headrace_server.text.model_files import ModelFileError
 from headrace_server.text.pipeline import TextPipeline
+from tests.server.text.only_candidate import flatten
 from tests.server.text.scripted_backend import ScriptedBackend, one_by_one
 from tests.server.text.tokenizer_files import CHATML, byte_level_tokenizer, write_model
 
@@ -80,7 +79,7 @@ def request(prompt=PROMPT, **options):
 
 async def read(pipeline, request):
     async with pipeline.generate(request) as answer:
-        return [delta async for delta in answer]
+        return [flatten(delta) async for delta in answer]
 
 
 async def submitted(pipeline, backend, request):

@@ -10,12 +10,11 @@ import pytest
 from headrace_server.backends.interface import BackendState
 from headrace_server.engine.simulated_runner import END_OF_TURN, FAULT_EXIT
 from headrace_server.errors import EngineUnavailableError, QueueTimeoutError
+from headrace_server.text.delta import Finish, FinishReason
 from headrace_server.text.generation import (
     ChatMessage,
     ChatPrompt,
     Chunking,
-    Finish,
-    FinishReason,
     GenerationRequest,
     Sampling,
     Stopping,
@@ -24,6 +23,7 @@ from headrace_server.text.generation import (
 )
 from headrace_server.text.pipeline import TextPipeline
 from tests.server.backends.native.simulated_backend import running_backend, wait_until
+from tests.server.text.only_candidate import flatten
 
 GREEDY = Sampling(temperature=0.0)
 
@@ -47,7 +47,7 @@ def request(prompt="Once upon a time", *, max_output_tokens=40, **options):
 
 async def read(pipeline, request):
     async with pipeline.generate(request) as answer:
-        return [delta async for delta in answer]
+        return [flatten(delta) async for delta in answer]
 
 
 async def read_whole(pipeline, request):
@@ -130,7 +130,7 @@ async def test_max_queue_duration_leaves_the_queue():
             with pytest.raises(QueueTimeoutError):
                 await read(pipeline, request(max_queue_seconds=0.02))
             await wait_until(lambda: backend.load.num_waiting == 0)
-            rest = [delta async for delta in first]
+            rest = [flatten(delta) async for delta in first]
         assert Finish(FinishReason.MAX_OUTPUT_TOKENS) == rest[-1].finish
 
 

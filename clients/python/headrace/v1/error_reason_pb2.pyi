@@ -60,6 +60,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """ERROR_REASON_INTERNAL: the server is at fault. The message holds an id that
     stands in its log too.
     """
+    ERROR_REASON_INVALID_CONSTRAINT: _ErrorReason.ValueType  # 12
+    """ERROR_REASON_INVALID_CONSTRAINT: the schema, expression or grammar of the
+    constraint cannot be followed; google.rpc.BadRequest names it. Example: regex is
+    "(".
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the reasons that the server gives in google.rpc.ErrorInfo,
@@ -103,5 +108,10 @@ arrived.
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 11
 """ERROR_REASON_INTERNAL: the server is at fault. The message holds an id that
 stands in its log too.
+"""
+ERROR_REASON_INVALID_CONSTRAINT: ErrorReason.ValueType  # 12
+"""ERROR_REASON_INVALID_CONSTRAINT: the schema, expression or grammar of the
+constraint cannot be followed; google.rpc.BadRequest names it. Example: regex is
+"(".
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from headrace.v1 import logprobs_pb2 as _logprobs_pb2
 from headrace.v1 import output_pb2 as _output_pb2
 from headrace.v1 import prompt_pb2 as _prompt_pb2
 from headrace.v1 import sampling_pb2 as _sampling_pb2
@@ -39,6 +40,8 @@ class GenerateRequest(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     MAX_QUEUE_DURATION_FIELD_NUMBER: _builtins.int
     MAX_DURATION_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    CACHE_SALT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The name of the model, or one of its aliases, at most 256 characters. Default:
     the served model.
@@ -50,6 +53,16 @@ class GenerateRequest(_message.Message):
     """
     text: _builtins.str
     """The prompt as text, given to the tokenizer as it is."""
+    priority: _builtins.int
+    """The rank of the request in the server's queue, from -100 to 100 inclusive: those
+    of a higher one come first. Default: 0.
+    """
+    cache_salt: _builtins.str
+    """The secret that keeps what the server remembers of this prompt apart from that of
+    others, at most 256 characters: only requests with the same one share it. A
+    caller who can time the answers of others' prompts learns whether the server has
+    seen them. Default: shared with all callers that set none.
+    """
     @_builtins.property
     def token_ids(self) -> _prompt_pb2.TokenIds:
         """The prompt as token ids, given to the model as they are."""
@@ -96,10 +109,12 @@ class GenerateRequest(_message.Message):
         output: _output_pb2.Output | None = ...,
         max_queue_duration: _duration_pb2.Duration | None = ...,
         max_duration: _duration_pb2.Duration | None = ...,
+        priority: _builtins.int = ...,
+        cache_salt: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "output", b"output", "prompt", b"prompt", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "model", b"model", "output", b"output", "prompt", b"prompt", "request_id", b"request_id", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "chat", b"chat", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "model", b"model", "output", b"output", "priority", b"priority", "prompt", b"prompt", "request_id", b"request_id", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_prompt: _TypeAlias = _typing.Literal["text", "token_ids", "chat"]  # noqa: Y015
     _WhichOneofArgType_prompt: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
@@ -117,13 +132,14 @@ class GenerateResponse(_message.Message):
     DELTAS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
+    PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def prompt(self) -> Global___PromptInfo:
         """The facts about the prompt, in the first response only."""
 
     @_builtins.property
     def deltas(self) -> _containers.RepeatedCompositeFieldContainer[Global___CandidateDelta]:
-        """The new pieces of the candidates."""
+        """The new pieces of the candidates: of all that one step of the engine has made."""
 
     @_builtins.property
     def usage(self) -> Global___Usage:
@@ -133,6 +149,12 @@ class GenerateResponse(_message.Message):
     def timing(self) -> Global___Timing:
         """The times, on the last response."""
 
+    @_builtins.property
+    def prompt_logprobs(self) -> _containers.RepeatedCompositeFieldContainer[_logprobs_pb2.TokenLogprobs]:
+        """The next log probabilities of the prompt's tokens in order, one for each token,
+        when asked for. Some are missing where max_duration passed before.
+        """
+
     def __init__(
         self,
         *,
@@ -140,10 +162,11 @@ class GenerateResponse(_message.Message):
         deltas: _abc.Iterable[Global___CandidateDelta] | None = ...,
         usage: Global___Usage | None = ...,
         timing: Global___Timing | None = ...,
+        prompt_logprobs: _abc.Iterable[_logprobs_pb2.TokenLogprobs] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deltas", b"deltas", "prompt", b"prompt", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deltas", b"deltas", "prompt", b"prompt", "prompt_logprobs", b"prompt_logprobs", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -156,16 +179,22 @@ class PromptInfo(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    CACHED_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     token_count: _builtins.int
     """The number of tokens of the prompt."""
+    cached_token_count: _builtins.int
+    """The number of those that did not need to be computed, as they are the beginning
+    of a prompt or an answer that the server remembers.
+    """
     def __init__(
         self,
         *,
         token_count: _builtins.int = ...,
+        cached_token_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["token_count", b"token_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_token_count", b"cached_token_count", "token_count", b"token_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -181,6 +210,7 @@ class CandidateDelta(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
+    LOGPROBS_FIELD_NUMBER: _builtins.int
     candidate_index: _builtins.int
     """The index of the candidate, from 0."""
     text: _builtins.str
@@ -195,6 +225,12 @@ class CandidateDelta(_message.Message):
     def finish(self) -> _stopping_pb2.Finish:
         """The end of the candidate, with its last delta."""
 
+    @_builtins.property
+    def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[_logprobs_pb2.TokenLogprobs]:
+        """The log probabilities of the new tokens, one for each, when asked for. Text that
+        is held back does not hold back those of its tokens.
+        """
+
     def __init__(
         self,
         *,
@@ -202,10 +238,11 @@ class CandidateDelta(_message.Message):
         text: _builtins.str = ...,
         token_ids: _abc.Iterable[_builtins.int] | None = ...,
         finish: _stopping_pb2.Finish | None = ...,
+        logprobs: _abc.Iterable[_logprobs_pb2.TokenLogprobs] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["finish", b"finish"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_index", b"candidate_index", "finish", b"finish", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_index", b"candidate_index", "finish", b"finish", "logprobs", b"logprobs", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,8 +31,12 @@ class InferenceServiceStub:
     The contract of Generate:
 
     - The first response MUST carry `prompt`; no later one does.
+    - Log probabilities of the prompt come before all deltas, in responses without
+    deltas, the first of which is the first of all.
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
-    concatenation of its `text` fields, its tokens that of its `token_ids`.
+    concatenation of its `text` fields, its tokens that of its `token_ids`, and
+    their log probabilities that of its `logprobs`. A response has at most one
+    delta of each candidate.
     - Each candidate has exactly one `finish`, in the same response as its last
     delta, and nothing after it. The last response carries `usage` and `timing`.
     - A call ends either with every candidate finished and status OK, or with a
@@ -82,8 +86,12 @@ class InferenceServiceServicer:
     The contract of Generate:
 
     - The first response MUST carry `prompt`; no later one does.
+    - Log probabilities of the prompt come before all deltas, in responses without
+    deltas, the first of which is the first of all.
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
-    concatenation of its `text` fields, its tokens that of its `token_ids`.
+    concatenation of its `text` fields, its tokens that of its `token_ids`, and
+    their log probabilities that of its `logprobs`. A response has at most one
+    delta of each candidate.
     - Each candidate has exactly one `finish`, in the same response as its last
     delta, and nothing after it. The last response carries `usage` and `timing`.
     - A call ends either with every candidate finished and status OK, or with a
@@ -158,8 +166,12 @@ class InferenceService:
     The contract of Generate:
 
     - The first response MUST carry `prompt`; no later one does.
+    - Log probabilities of the prompt come before all deltas, in responses without
+    deltas, the first of which is the first of all.
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
-    concatenation of its `text` fields, its tokens that of its `token_ids`.
+    concatenation of its `text` fields, its tokens that of its `token_ids`, and
+    their log probabilities that of its `logprobs`. A response has at most one
+    delta of each candidate.
     - Each candidate has exactly one `finish`, in the same response as its last
     delta, and nothing after it. The last response carries `usage` and `timing`.
     - A call ends either with every candidate finished and status OK, or with a

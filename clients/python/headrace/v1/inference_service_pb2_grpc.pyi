@@ -32,8 +32,12 @@ class InferenceServiceStub:
     The contract of Generate:
 
       - The first response MUST carry `prompt`; no later one does.
+      - Log probabilities of the prompt come before all deltas, in responses without
+        deltas, the first of which is the first of all.
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
-        concatenation of its `text` fields, its tokens that of its `token_ids`.
+        concatenation of its `text` fields, its tokens that of its `token_ids`, and
+        their log probabilities that of its `logprobs`. A response has at most one
+        delta of each candidate.
       - Each candidate has exactly one `finish`, in the same response as its last
         delta, and nothing after it. The last response carries `usage` and `timing`.
       - A call ends either with every candidate finished and status OK, or with a
@@ -74,8 +78,12 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     The contract of Generate:
 
       - The first response MUST carry `prompt`; no later one does.
+      - Log probabilities of the prompt come before all deltas, in responses without
+        deltas, the first of which is the first of all.
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
-        concatenation of its `text` fields, its tokens that of its `token_ids`.
+        concatenation of its `text` fields, its tokens that of its `token_ids`, and
+        their log probabilities that of its `logprobs`. A response has at most one
+        delta of each candidate.
       - Each candidate has exactly one `finish`, in the same response as its last
         delta, and nothing after it. The last response carries `usage` and `timing`.
       - A call ends either with every candidate finished and status OK, or with a
@@ -112,8 +120,12 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
     The contract of Generate:
 
       - The first response MUST carry `prompt`; no later one does.
+      - Log probabilities of the prompt come before all deltas, in responses without
+        deltas, the first of which is the first of all.
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
-        concatenation of its `text` fields, its tokens that of its `token_ids`.
+        concatenation of its `text` fields, its tokens that of its `token_ids`, and
+        their log probabilities that of its `logprobs`. A response has at most one
+        delta of each candidate.
       - Each candidate has exactly one `finish`, in the same response as its last
         delta, and nothing after it. The last response carries `usage` and `timing`.
       - A call ends either with every candidate finished and status OK, or with a

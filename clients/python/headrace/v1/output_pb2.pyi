@@ -26,10 +26,23 @@ class Output(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     CHUNKING_FIELD_NUMBER: _builtins.int
+    TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
+    PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
     text: _builtins.bool
     """The switch for text in the deltas. Default: true."""
     token_ids: _builtins.bool
     """The switch for token ids in the deltas. Default: false."""
+    top_logprobs: _builtins.int
+    """The number of the most likely tokens to tell with the log probability of each
+    output token, from 0 to 20 inclusive. Setting it, also to 0, asks for the log
+    probabilities. Default: none are told.
+    """
+    prompt_logprobs: _builtins.int
+    """The number of the most likely tokens to tell with the log probability of each
+    prompt token, from 0 to 20 inclusive. Setting it, also to 0, asks for the log
+    probabilities; with max_output_tokens 0 nothing else is made. The context must
+    have room for one more token than the prompt. Default: none are told.
+    """
     @_builtins.property
     def chunking(self) -> Global___Chunking:
         """The rule that cuts the answer into responses. Default: one response per engine
@@ -42,19 +55,29 @@ class Output(_message.Message):
         text: _builtins.bool | None = ...,
         token_ids: _builtins.bool | None = ...,
         chunking: Global___Chunking | None = ...,
+        top_logprobs: _builtins.int | None = ...,
+        prompt_logprobs: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_text", b"_text", "_token_ids", b"_token_ids", "chunking", b"chunking", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs", "_text", b"_text", "_token_ids", b"_token_ids", "_top_logprobs", b"_top_logprobs", "chunking", b"chunking", "prompt_logprobs", b"prompt_logprobs", "text", b"text", "token_ids", b"token_ids", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_text", b"_text", "_token_ids", b"_token_ids", "chunking", b"chunking", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs", "_text", b"_text", "_token_ids", b"_token_ids", "_top_logprobs", b"_top_logprobs", "chunking", b"chunking", "prompt_logprobs", b"prompt_logprobs", "text", b"text", "token_ids", b"token_ids", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__prompt_logprobs: _TypeAlias = _typing.Literal["prompt_logprobs"]  # noqa: Y015
+    _WhichOneofArgType__prompt_logprobs: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs"]  # noqa: Y015
     _WhichOneofReturnType__text: _TypeAlias = _typing.Literal["text"]  # noqa: Y015
     _WhichOneofArgType__text: _TypeAlias = _typing.Literal["_text", b"_text"]  # noqa: Y015
     _WhichOneofReturnType__token_ids: _TypeAlias = _typing.Literal["token_ids"]  # noqa: Y015
     _WhichOneofArgType__token_ids: _TypeAlias = _typing.Literal["_token_ids", b"_token_ids"]  # noqa: Y015
+    _WhichOneofReturnType__top_logprobs: _TypeAlias = _typing.Literal["top_logprobs"]  # noqa: Y015
+    _WhichOneofArgType__top_logprobs: _TypeAlias = _typing.Literal["_top_logprobs", b"_top_logprobs"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_logprobs) -> _WhichOneofReturnType__prompt_logprobs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__text) -> _WhichOneofReturnType__text | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__token_ids) -> _WhichOneofReturnType__token_ids | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__top_logprobs) -> _WhichOneofReturnType__top_logprobs | None: ...
 
 Global___Output: _TypeAlias = Output  # noqa: Y015
 
@@ -68,12 +91,13 @@ class Chunking(_message.Message):
     MAX_DELAY_FIELD_NUMBER: _builtins.int
     WHOLE_FIELD_NUMBER: _builtins.int
     min_tokens: _builtins.int
-    """The number of tokens to collect before a response is sent, from 1 to 1024.
-    Default: 1.
+    """The number of tokens to collect before a response is sent, of all candidates
+    together, from 1 to 1024. The end of a candidate is sent at once. Default: 1.
     """
     whole: _builtins.bool
     """The switch that sends the whole answer in one response, or in several where
-    one would pass 1 MiB. It excludes min_tokens and max_delay. Default: false.
+    one would pass 1 MiB. It excludes min_tokens and max_delay. Log probabilities of
+    the prompt come in responses of their own. Default: false.
     """
     @_builtins.property
     def max_delay(self) -> _duration_pb2.Duration:

@@ -1,4 +1,4 @@
-"""Whether a request is taken, decided at once, and the ledger of those that were."""
+"""Whether a request is taken, decided at once, and the ledger of the sequences that were."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class AdmissionLimits:
     """How long the queue may get.
 
     Args:
-        max_queued_requests: live requests beyond those that fit a step. A request is
-            live until the engine has acknowledged its end, also when its caller is gone.
+        max_queued_requests: live sequences beyond those that fit a step; a request has one for
+            each candidate. A sequence is live until the engine has acknowledged its end, also
+            when its caller is gone.
         max_queued_tokens: prompt tokens of all requests that have not started; a prompt
             alone in the queue may be larger.
     """
@@ -30,10 +31,10 @@ class AdmissionLimits:
 
 
 class Admission:
-    """Counts requests from being taken to their end. Times are of any monotonic clock, in seconds.
+    """Counts sequences from being taken to their end. Times are of any monotonic clock, in seconds.
 
     Args:
-        max_num_sequences: requests that fit a step.
+        max_num_sequences: sequences that fit a step.
     """
 
     def __init__(self, limits: AdmissionLimits, max_num_sequences: int) -> None:
@@ -45,8 +46,8 @@ class Admission:
         self.num_opened = 0
         self.num_closed = 0
 
-    def open(self, num_prompt_tokens: int, now: float) -> None:
-        """Take a request.
+    def open(self, num_candidates: int, num_prompt_tokens: int, now: float) -> None:
+        """Take a request as a whole. One that is alone is taken however many candidates it has.
 
         Raises:
             OverloadedError: the queue is full.
@@ -55,24 +56,29 @@ class Admission:
         max_num_live = self._max_num_sequences + self._limits.max_queued_requests
         num_tokens = self._num_queued_tokens + num_prompt_tokens
         too_many_tokens = self._num_queued > 0 and num_tokens > self._limits.max_queued_tokens
-        if num_live >= max_num_live or too_many_tokens:
+        too_many_sequences = num_live > 0 and num_live + num_candidates > max_num_live
+        if too_many_sequences or too_many_tokens:
             seconds = self._retry_after_seconds(now)
             raise OverloadedError(
                 f"The queue is full (requests: {self._num_queued}, prompt tokens: "
                 f"{self._num_queued_tokens}); try again in {seconds:.1f} s.",
                 retry_after_seconds=seconds,
             )
-        self.num_opened += 1
-        self._num_queued += 1
+        self.num_opened += num_candidates
+        self._num_queued += num_candidates
         self._num_queued_tokens += num_prompt_tokens
 
     def leave_queue(self, num_prompt_tokens: int) -> None:
-        """Note that a request waits no longer: it has started, or ended before that."""
+        """Note that a sequence waits no longer: it has started, or ended before that.
+
+        Args:
+            num_prompt_tokens: of its request, for the first of the request's sequences; else 0.
+        """
         self._num_queued -= 1
         self._num_queued_tokens -= num_prompt_tokens
 
     def close(self, now: float) -> None:
-        """Note the end of a request that has left the queue."""
+        """Note the end of a sequence that has left the queue."""
         self.num_closed += 1
         self._close_times.append(now)
 
@@ -82,6 +88,6 @@ class Admission:
             self._close_times.popleft()
         if not self._close_times:
             return _UNKNOWN_RETRY_SECONDS
-        seconds_per_request = (now - self._close_times[0]) / len(self._close_times)
-        seconds = self._num_queued * seconds_per_request
+        seconds_per_sequence = (now - self._close_times[0]) / len(self._close_times)
+        seconds = self._num_queued * seconds_per_sequence
         return min(max(seconds, _MIN_RETRY_SECONDS), _MAX_RETRY_SECONDS)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
 from headrace_server.backends.interface import BackendFinish, BackendLoad
 from headrace_server.backends.native.admission import Admission
+from headrace_server.backends.native.sequences import to_sequences
 from headrace_server.backends.native.stream import TokenStream
 from headrace_server.backends.native.supervisor import EngineSupervisor
-from headrace_server.engine.messages import AbortSequence, AddSequence, Stats, StepResult
+from headrace_server.engine.messages import AbortSequence, Stats, StepResult
 from headrace_server.errors import EngineUnavailableError, RequestFailedError
 from headrace_server.telemetry import log_event
 
@@ -56,7 +56,8 @@ class NativeBackend:
         self._stop_timeout_seconds = supervision_limits.stop_timeout_seconds
         self._admission = Admission(admission_limits, settings.max_num_sequences)
         self._streams: dict[int, TokenStream] = {}
-        self._sequence_ids = itertools.count()
+        self._queued_ids: set[int] = set()
+        self._next_sequence_id = 0
         self._stats = _NO_STATS
         self._tasks = asyncio.TaskGroup()
         self.num_ignored_outputs = 0
@@ -112,6 +113,10 @@ class NativeBackend:
             num_closed=self._admission.num_closed,
             num_steps=stats.num_steps,
             num_computed_tokens=stats.num_computed_tokens,
+            num_cached_blocks=stats.num_cached_blocks,
+            num_preemptions=stats.num_preemptions,
+            num_prompt_tokens=stats.num_prompt_tokens,
+            num_cached_prompt_tokens=stats.num_cached_prompt_tokens,
         )
 
     @property
@@ -126,8 +131,7 @@ class NativeBackend:
         try:
             yield stream
         finally:
-            if stream.sequence_id in self._streams:
-                self._supervisor.send(AbortSequence(stream.sequence_id))
+            stream.leave()
 
     def _open(self, request: BackendRequest) -> TokenStream:
         if not self._supervisor.is_ready:
@@ -135,13 +139,22 @@ class NativeBackend:
                 "The engine is loading the model or is being restarted; try again later.",
                 self._supervisor.retry_after_seconds,
             )
-        self._admission.open(len(request.prompt_token_ids), asyncio.get_running_loop().time())
-        stream = TokenStream(
-            next(self._sequence_ids), request.request_id, len(request.prompt_token_ids)
-        )
-        self._streams[stream.sequence_id] = stream
-        self._supervisor.send(_add_sequence(stream.sequence_id, request))
+        num_prompt_tokens = len(request.prompt_token_ids)
+        now = asyncio.get_running_loop().time()
+        self._admission.open(request.num_candidates, num_prompt_tokens, now)
+        first_id = self._next_sequence_id
+        self._next_sequence_id += request.num_candidates
+        sequence_ids = range(first_id, self._next_sequence_id)
+        stream = TokenStream(sequence_ids, request.request_id, num_prompt_tokens, self._abort)
+        self._queued_ids.update(sequence_ids)
+        for message in to_sequences(request, sequence_ids):
+            self._streams[message.sequence_id] = stream
+            self._supervisor.send(message)
         return stream
+
+    def _abort(self, sequence_id: int) -> None:
+        if sequence_id in self._streams:
+            self._supervisor.send(AbortSequence(sequence_id))
 
     @property
     def is_busy(self) -> bool:
@@ -165,58 +178,46 @@ class NativeBackend:
     def on_lost(self) -> None:
         """Fail every stream: their sequences are gone with the engine."""
         self._stats = _NO_STATS
-        for stream in list(self._streams.values()):
+        for sequence_id, stream in list(self._streams.items()):
             stream.fail(
                 EngineUnavailableError(
                     "The engine ended before the answer was complete; try again.",
                     self._supervisor.retry_after_seconds,
                 )
             )
-            self._close(stream)
+            self._close(stream, sequence_id)
 
     def _take_output(self, stream: TokenStream, output: SequenceOutput) -> None:
         if output.started:
-            self._admission.leave_queue(stream.num_prompt_tokens)
-            stream.start()
+            self._leave_queue(stream, output.sequence_id)
+            stream.start(output.num_cached_tokens)
         match output.finish:
             case None:
-                if output.token_ids:
-                    stream.put(output.token_ids, None)
+                stream.put(output, None)
                 return
-            case "stop_token" | "max_output_tokens":
-                stream.put(output.token_ids, BackendFinish(output.finish))
+            case "stop_token" | "complete" | "max_output_tokens":
+                stream.put(output, BackendFinish(output.finish))
             case "failed":
                 log_event(
                     _log,
                     logging.ERROR,
                     "engine failed on request",
                     request_id=stream.request_id,
-                    sequence_id=stream.sequence_id,
+                    sequence_id=output.sequence_id,
                 )
-                stream.fail(RequestFailedError("The engine failed on this request."))
+                error = RequestFailedError("The engine failed on this request.")
+                stream.fail_candidate(output.sequence_id, error)
             case "aborted":
-                stream.fail(RequestFailedError("The stream was left before its end."))
-        self._close(stream)
+                pass  # the stream has given it up, and says so itself to whoever reads on
+        self._close(stream, output.sequence_id)
 
-    def _close(self, stream: TokenStream) -> None:
-        """The one terminal transition of a stream."""
-        del self._streams[stream.sequence_id]
-        if not stream.has_started:
-            self._admission.leave_queue(stream.num_prompt_tokens)
+    def _close(self, stream: TokenStream, sequence_id: int) -> None:
+        """The one terminal transition of a sequence."""
+        del self._streams[sequence_id]
+        self._leave_queue(stream, sequence_id)
         self._admission.close(asyncio.get_running_loop().time())
 
-
-def _add_sequence(sequence_id: int, request: BackendRequest) -> AddSequence:
-    sampling = request.sampling
-    return AddSequence(
-        sequence_id=sequence_id,
-        prompt_token_ids=list(request.prompt_token_ids),
-        temperature=sampling.temperature,
-        top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        min_p=sampling.min_p,
-        seed=sampling.seed,
-        max_output_tokens=request.max_output_tokens,
-        min_output_tokens=request.min_output_tokens,
-        stop_token_ids=list(request.stop_token_ids),
-    )
+    def _leave_queue(self, stream: TokenStream, sequence_id: int) -> None:
+        if sequence_id in self._queued_ids:
+            self._queued_ids.remove(sequence_id)
+            self._admission.leave_queue(stream.num_queued_tokens(sequence_id))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from headrace_server.rpc.convert.checks import check_label, check_model_name, require, to_seconds
-from headrace_server.rpc.convert.output import to_chunking
+from headrace_server.rpc.convert.output import to_chunking, to_num_logprobs
 from headrace_server.rpc.convert.prompt import to_prompt
-from headrace_server.rpc.convert.sampling import to_sampling
+from headrace_server.rpc.convert.sampling import to_num_candidates, to_sampling
 from headrace_server.rpc.convert.stopping import to_stopping
 from headrace_server.text.generation import GenerationRequest
 
@@ -15,31 +15,54 @@ if TYPE_CHECKING:
     from headrace.v1 import inference_service_pb2 as pb
 
 MAX_DURATION_SECONDS: Final = 24 * 60 * 60.0
+# Enough ranks to tell kinds of work apart, and few enough to be remembered.
+MAX_PRIORITY: Final = 100
+# Room for a random secret in any notation.
+MAX_CACHE_SALT_CHARACTERS: Final = 256
 
 
-def to_generation_request(message: pb.GenerateRequest, request_id: str) -> GenerationRequest:
+def to_generation_request(
+    message: pb.GenerateRequest, request_id: str, caller: str
+) -> GenerationRequest:
     """Check a request and turn it into the front's own type.
 
     Args:
         message: as it arrived.
         request_id: the server's own id.
+        caller: whose request it is.
 
     Raises:
         InvalidFieldError: a field is missing, malformed or out of its range.
     """
     check_model_name(message.model, "model")
     check_label(message.request_id)
+    require(
+        -MAX_PRIORITY <= message.priority <= MAX_PRIORITY,
+        "priority",
+        f"must be from {-MAX_PRIORITY} to {MAX_PRIORITY}",
+    )
+    require(
+        len(message.cache_salt) <= MAX_CACHE_SALT_CHARACTERS,
+        "cache_salt",
+        f"must have at most {MAX_CACHE_SALT_CHARACTERS} characters",
+    )
     output = message.output
     return GenerationRequest(
         request_id=request_id,
         prompt=to_prompt(message),
         sampling=to_sampling(message.sampling),
         stopping=to_stopping(message.stopping),
+        num_candidates=to_num_candidates(message.sampling),
         want_text=output.text if output.HasField("text") else True,
         want_token_ids=output.token_ids,
+        num_top_logprobs=to_num_logprobs(output, "top_logprobs"),
+        num_prompt_top_logprobs=to_num_logprobs(output, "prompt_logprobs"),
         chunking=to_chunking(output.chunking),
         max_queue_seconds=_to_limit(message, "max_queue_duration"),
         max_seconds=_to_limit(message, "max_duration"),
+        priority=message.priority,
+        caller=caller,
+        cache_salt=message.cache_salt,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from headrace_server.rpc.convert.checks import require, to_seconds
 from headrace_server.text.generation import Chunking
@@ -12,6 +12,25 @@ if TYPE_CHECKING:
 
 MAX_CHUNK_TOKENS: Final = 1024
 MAX_CHUNK_DELAY_SECONDS: Final = 60.0
+# As many as OpenAI's API has; each is a part of every response.
+MAX_TOP_LOGPROBS: Final = 20
+
+
+def to_num_logprobs(
+    message: output_pb2.Output, name: Literal["top_logprobs", "prompt_logprobs"]
+) -> int | None:
+    """Check how many of the most likely tokens are told; None where no log probabilities are.
+
+    Raises:
+        InvalidFieldError: the number is out of its range.
+    """
+    if not message.HasField(name):
+        return None
+    count: int = getattr(message, name)
+    require(
+        0 <= count <= MAX_TOP_LOGPROBS, f"output.{name}", f"must be from 0 to {MAX_TOP_LOGPROBS}"
+    )
+    return count
 
 
 def to_chunking(message: output_pb2.Chunking) -> Chunking:

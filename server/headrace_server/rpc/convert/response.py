@@ -2,52 +2,74 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from headrace.v1 import inference_service_pb2 as pb
+from headrace_server.rpc.convert.cutting import cut
 from headrace_server.rpc.convert.stopping import set_finish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from google.protobuf.duration_pb2 import Duration
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
-    from headrace_server.text.generation import TextDelta, Timing, Usage
-
-# Responses of Generate are cut to stay below 1 MiB: a character has at most 4 bytes and a
-# token id at most 5, so that these two together make 832 KiB.
-MAX_RESPONSE_CHARACTERS: Final = 128 * 1024
-MAX_RESPONSE_TOKEN_IDS: Final = 64 * 1024
+    from headrace.v1 import logprobs_pb2
+    from headrace_server.text.delta import AnswerDelta, CandidateDelta, Timing
+    from headrace_server.text.logprobs import TextLogprobs
 
 
-def to_responses(delta: TextDelta, *, want_token_ids: bool) -> Iterator[pb.GenerateResponse]:
+def to_responses(delta: AnswerDelta, *, want_token_ids: bool) -> Iterator[pb.GenerateResponse]:
     """Turn a delta into a response; a very long one into several, each below 1 MiB."""
-    text, token_ids = delta.text, delta.token_ids if want_token_ids else ()
-    while len(text) > MAX_RESPONSE_CHARACTERS or len(token_ids) > MAX_RESPONSE_TOKEN_IDS:
-        response = pb.GenerateResponse()
-        piece = response.deltas.add()
-        piece.text = text[:MAX_RESPONSE_CHARACTERS]
-        piece.token_ids.extend(token_ids[:MAX_RESPONSE_TOKEN_IDS])
-        text, token_ids = text[MAX_RESPONSE_CHARACTERS:], token_ids[MAX_RESPONSE_TOKEN_IDS:]
-        yield response
+    if not want_token_ids:
+        candidates = [replace(candidate, token_ids=()) for candidate in delta.candidates]
+        delta = replace(delta, candidates=candidates)
+    return map(_to_response, cut(delta))
+
+
+def _to_response(delta: AnswerDelta) -> pb.GenerateResponse:
     response = pb.GenerateResponse()
-    piece = response.deltas.add()
-    if text:
-        piece.text = text
-    if token_ids:
-        piece.token_ids.extend(token_ids)
-    if delta.finish is not None:
-        set_finish(piece.finish, delta.finish)
+    if delta.prompt is not None:
+        response.prompt.token_count = delta.prompt.token_count
+        response.prompt.cached_token_count = delta.prompt.cached_token_count
+    if delta.prompt_logprobs:
+        _add_logprobs(response.prompt_logprobs, delta.prompt_logprobs)
+    for candidate in delta.candidates:
+        _set_candidate(response.deltas.add(), candidate)
     if delta.usage is not None:
-        _set_usage(response.usage, delta.usage)
+        response.usage.prompt_token_count = delta.usage.prompt_token_count
+        response.usage.output_token_count = delta.usage.output_token_count
     if delta.timing is not None:
         _set_timing(response.timing, delta.timing)
-    yield response
+    return response
 
 
-def _set_usage(message: pb.Usage, usage: Usage) -> None:
-    message.prompt_token_count = usage.prompt_token_count
-    message.output_token_count = usage.output_token_count
+def _set_candidate(message: pb.CandidateDelta, candidate: CandidateDelta) -> None:
+    if candidate.candidate_index:
+        message.candidate_index = candidate.candidate_index
+    if candidate.text:
+        message.text = candidate.text
+    if candidate.token_ids:
+        message.token_ids.extend(candidate.token_ids)
+    if candidate.logprobs:
+        _add_logprobs(message.logprobs, candidate.logprobs)
+    if candidate.finish is not None:
+        set_finish(message.finish, candidate.finish)
+
+
+def _add_logprobs(
+    messages: RepeatedCompositeFieldContainer[logprobs_pb2.TokenLogprobs],
+    logprobs: Sequence[TextLogprobs],
+) -> None:
+    for each in logprobs:
+        message = messages.add(
+            token_id=each.token_id, token_bytes=each.token_bytes, logprob=each.logprob
+        )
+        for token_id, token_bytes, logprob in zip(
+            each.top_token_ids, each.top_token_bytes, each.top_logprobs, strict=True
+        ):
+            message.top.add(token_id=token_id, token_bytes=token_bytes, logprob=logprob)
 
 
 def _set_timing(message: pb.Timing, timing: Timing) -> None:

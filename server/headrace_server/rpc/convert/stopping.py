@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.v1 import stopping_pb2
 from headrace_server.rpc.convert.checks import check_token_ids, require
-from headrace_server.text.generation import FinishReason, Stopping
+from headrace_server.text.delta import FinishReason
+from headrace_server.text.generation import Stopping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from headrace_server.text.generation import Finish
+    from headrace_server.text.delta import Finish
 
 # Each new token is searched for every stop sequence.
 MAX_STOP_SEQUENCES: Final = 16

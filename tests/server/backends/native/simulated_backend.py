@@ -64,15 +64,23 @@ async def answer(backend, request):
 
 
 async def remaining_tokens(stream):
-    token_ids = []
-    async for event in stream:
-        if isinstance(event, Tokens):
-            token_ids += event.token_ids
+    [token_ids] = await remaining_candidates(stream, 1)
+    return token_ids
+
+
+async def remaining_candidates(stream, num_candidates):
+    """All tokens of each candidate."""
+    token_ids = [[] for _ in range(num_candidates)]
+    async for events in stream:
+        for event in events:
+            if isinstance(event, Tokens):
+                token_ids[event.candidate_index] += event.token_ids
     return token_ids
 
 
 async def wait_for_start(stream):
-    assert await anext(stream) == Started()
+    events = await anext(stream)
+    assert isinstance(events[0], Started)
 
 
 async def wait_for_state(backend, state, timeout_seconds=20):

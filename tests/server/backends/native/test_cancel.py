@@ -32,13 +32,13 @@ class ObservedBackend(NativeBackend):
         self.close_times = {}
 
     def _take_output(self, stream, output):
-        count = self.num_output_tokens.get(stream.sequence_id, 0)
-        self.num_output_tokens[stream.sequence_id] = count + len(output.token_ids)
+        count = self.num_output_tokens.get(output.sequence_id, 0)
+        self.num_output_tokens[output.sequence_id] = count + len(output.token_ids)
         super()._take_output(stream, output)
 
-    def _close(self, stream):
-        super()._close(stream)
-        self.close_times[stream.sequence_id] = asyncio.get_running_loop().time()
+    def _close(self, stream, sequence_id):
+        super()._close(stream, sequence_id)
+        self.close_times[sequence_id] = asyncio.get_running_loop().time()
 
 
 async def leave_at_once(stream):
@@ -88,10 +88,10 @@ async def test_500_cancels_in_random_phases_return_everything():
             prompt = bytes(random.choices(b"abc def", k=random.choice([3, 40, 900])))
             request = make_request(prompt, max_output_tokens=random.choice([1, 8, 200]))
             async with backend.submit(request) as stream:
-                requests[stream.sequence_id] = request
+                requests[stream.sequence_ids[0]] = request
                 with contextlib.suppress(TimeoutError):
                     await random.choice(PHASES)(stream)
-            leave_times[stream.sequence_id] = asyncio.get_running_loop().time()
+            leave_times[stream.sequence_ids[0]] = asyncio.get_running_loop().time()
 
     async with running_backend(
         step_seconds=STEP_SECONDS,

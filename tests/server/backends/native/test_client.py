@@ -24,6 +24,7 @@ from tests.server.backends.native.simulated_backend import (
     answer,
     make_backend,
     make_request,
+    remaining_candidates,
     remaining_tokens,
     running_backend,
     wait_for_start,
@@ -37,7 +38,7 @@ from tests.server.engine.stepped_engine import solo_answer
 async def test_a_stream_starts_brings_tokens_and_finishes():
     """The events of an answer are a start, then tokens, the last of them with the finish."""
     async with running_backend() as backend, backend.submit(make_request()) as stream:
-        start, *tokens = [event async for event in stream]
+        start, *tokens = [event async for events in stream for event in events]
 
     assert start == Started()
     assert [event.finish for event in tokens[:-1]] == [None] * (len(tokens) - 1)
@@ -92,9 +93,9 @@ async def test_tokens_merge_while_nobody_reads():
     """A reader that comes late gets all tokens in one event."""
     async with running_backend() as backend, backend.submit(make_request()) as stream:
         await wait_until(lambda: backend.load.num_closed == 1)
-        events = [event async for event in stream]
+        events = [event async for events in stream for event in events]
 
-    assert events == [Started(), Tokens(solo_answer(), BackendFinish.MAX_OUTPUT_TOKENS)]
+    assert events == [Started(), Tokens(solo_answer(), BackendFinish.MAX_OUTPUT_TOKENS, [])]
 
 
 @pytest.mark.parametrize("fault", [FAULT_NAN, FAULT_RAISE], ids=["nan", "exception"])
@@ -219,3 +220,75 @@ async def test_leaving_while_loading_does_not_wait():
     """An engine that is still loading is killed at once."""
     async with asyncio.timeout(20), make_backend(load_seconds=600) as backend:
         await wait_until(lambda: backend.engine_pid is not None)
+
+
+async def test_each_candidate_is_the_answer_to_the_seed_after():
+    """Candidate i is what the request alone would give with seed + i."""
+    request = make_request(temperature=1.0, seed=7, num_candidates=3)
+    async with running_backend() as backend, backend.submit(request) as stream:
+        answers = await remaining_candidates(stream, 3)
+
+    assert answers == [solo_answer(temperature=1.0, seed=seed) for seed in (7, 8, 9)]
+    assert backend.load.num_opened == 3
+
+
+async def test_the_seed_after_the_last_is_the_first():
+    """Seeds stay signed integers of 64 bits."""
+    request = make_request(temperature=1.0, seed=2**63 - 1, num_candidates=2)
+    async with running_backend() as backend, backend.submit(request) as stream:
+        answers = await remaining_candidates(stream, 2)
+
+    assert answers[1] == solo_answer(temperature=1.0, seed=-(2**63))
+
+
+async def test_a_candidate_is_cancelled_and_the_others_go_on():
+    """The engine ends it within a step, and the rest of the stream is whole."""
+    request = make_request(max_output_tokens=200, temperature=1.0, num_candidates=3)
+    async with (
+        running_backend(step_seconds=0.002) as backend,
+        backend.submit(request) as stream,
+    ):
+        await wait_until(lambda: backend.load.num_running == 3)
+        stream.cancel(1)
+        await wait_until(lambda: backend.load.num_closed == 1)
+        assert backend.load.num_running == 2
+        answers = await remaining_candidates(stream, 3)
+
+    whole = [solo_answer(max_output_tokens=200, temperature=1.0, seed=seed) for seed in (0, 2)]
+    assert answers == [whole[0], [], whole[1]]
+
+
+async def test_leaving_frees_all_candidates():
+    """Those in the batch and those in the queue."""
+    request = make_request(max_output_tokens=5000, num_candidates=5)
+    async with running_backend(step_seconds=0.002, max_num_sequences=2) as backend:
+        async with backend.submit(request) as stream:
+            await wait_for_start(stream)
+        await wait_until_idle(backend)
+
+        assert (backend.load.num_opened, backend.load.num_closed) == (5, 5)
+
+
+async def test_candidates_that_do_not_all_fit_are_refused_together():
+    """Nothing of such a request reaches the engine."""
+    limits = AdmissionLimits(max_queued_requests=2)
+    async with (
+        running_backend(step_seconds=0.005, max_num_sequences=1, admission=limits) as backend,
+        backend.submit(make_request(max_output_tokens=1000)) as running,
+    ):
+        await wait_for_start(running)
+        with pytest.raises(OverloadedError):
+            await answer(backend, make_request(num_candidates=3))
+        assert backend.load.num_opened == 1
+        async with backend.submit(make_request(num_candidates=2)):
+            assert backend.load.num_opened == 3
+
+
+async def test_the_fault_of_a_candidate_fails_the_request_and_frees_the_others():
+    """There is no answer with a hole in it."""
+    async with running_backend(step_seconds=0.002) as backend:
+        with pytest.raises(RequestFailedError):
+            await answer(backend, make_request([*b"bad", FAULT_NAN], num_candidates=3))
+        await wait_until_idle(backend)
+
+        assert backend.load.num_closed == 3

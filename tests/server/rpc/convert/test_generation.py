@@ -34,7 +34,7 @@ def request(**fields) -> pb.GenerateRequest:
 
 
 def convert_request(**fields) -> GenerationRequest:
-    return to_generation_request(request(**fields), "id-1")
+    return to_generation_request(request(**fields), "id-1", "peer")
 
 
 BAD_FIELDS = [
@@ -52,6 +52,23 @@ BAD_FIELDS = [
     ({"sampling": {"min_p": -0.01}}, "sampling.min_p"),
     ({"sampling": {"min_p": 1.01}}, "sampling.min_p"),
     ({"sampling": {"min_p": math.nan}}, "sampling.min_p"),
+    ({"sampling": {"presence_penalty": -2.01}}, "sampling.presence_penalty"),
+    ({"sampling": {"presence_penalty": 2.01}}, "sampling.presence_penalty"),
+    ({"sampling": {"presence_penalty": math.nan}}, "sampling.presence_penalty"),
+    ({"sampling": {"frequency_penalty": -2.01}}, "sampling.frequency_penalty"),
+    ({"sampling": {"frequency_penalty": math.inf}}, "sampling.frequency_penalty"),
+    ({"sampling": {"repetition_penalty": 0.0}}, "sampling.repetition_penalty"),
+    ({"sampling": {"repetition_penalty": 0.099}}, "sampling.repetition_penalty"),
+    ({"sampling": {"repetition_penalty": 10.01}}, "sampling.repetition_penalty"),
+    ({"sampling": {"repetition_penalty": math.nan}}, "sampling.repetition_penalty"),
+    ({"sampling": {"logit_bias": {5: 100.1}}}, "sampling.logit_bias[5]"),
+    ({"sampling": {"logit_bias": {5: 1.0, 7: -100.1}}}, "sampling.logit_bias[7]"),
+    ({"sampling": {"logit_bias": {5: math.nan}}}, "sampling.logit_bias[5]"),
+    ({"sampling": {"logit_bias": {-1: 0.0}}}, "sampling.logit_bias[-1]"),
+    ({"sampling": {"logit_bias": dict.fromkeys(range(1025), 1.0)}}, "sampling.logit_bias"),
+    ({"sampling": {"candidate_count": 0}}, "sampling.candidate_count"),
+    ({"sampling": {"candidate_count": -1}}, "sampling.candidate_count"),
+    ({"sampling": {"candidate_count": 17}}, "sampling.candidate_count"),
     # stopping
     ({"stopping": {"max_output_tokens": -1}}, "stopping.max_output_tokens"),
     ({"stopping": {"min_output_tokens": -1}}, "stopping.min_output_tokens"),
@@ -93,6 +110,14 @@ BAD_FIELDS = [
     ),
     ({"output": {"chunking": {"whole": True, "min_tokens": 2}}}, "output.chunking.whole"),
     ({"output": {"chunking": {"whole": True, "max_delay": Duration()}}}, "output.chunking.whole"),
+    ({"output": {"top_logprobs": -1}}, "output.top_logprobs"),
+    ({"output": {"top_logprobs": 21}}, "output.top_logprobs"),
+    ({"output": {"prompt_logprobs": -1}}, "output.prompt_logprobs"),
+    ({"output": {"prompt_logprobs": 21}}, "output.prompt_logprobs"),
+    # the queue and the cache
+    ({"priority": -101}, "priority"),
+    ({"priority": 101}, "priority"),
+    ({"cache_salt": "s" * 257}, "cache_salt"),
     # limits of time
     ({"max_queue_duration": Duration()}, "max_queue_duration"),
     ({"max_queue_duration": Duration(seconds=-1)}, "max_queue_duration"),
@@ -123,7 +148,7 @@ def test_a_bad_field_is_refused_by_its_path(fields, path):
 def test_a_request_without_a_prompt_is_refused():
     """A request in which no member of the oneof is set names the oneof."""
     with pytest.raises(InvalidFieldError) as caught:
-        to_generation_request(pb.GenerateRequest(), "id-1")
+        to_generation_request(pb.GenerateRequest(), "id-1", "peer")
     assert caught.value.field == "prompt"
 
 
@@ -141,6 +166,18 @@ def test_a_request_without_a_prompt_is_refused():
         {"sampling": {"min_p": 1}},
         {"sampling": {"seed": -(2**63)}},
         {"sampling": {"seed": 2**63 - 1}},
+        {"sampling": {"presence_penalty": -2, "frequency_penalty": 2}},
+        {"sampling": {"presence_penalty": 2, "frequency_penalty": -2}},
+        {"sampling": {"repetition_penalty": 0.1}},
+        {"sampling": {"repetition_penalty": 10}},
+        {"sampling": {"logit_bias": {0: -100, 2**31 - 1: 100}}},
+        {"sampling": {"logit_bias": dict.fromkeys(range(1024), 1.0)}},
+        {"sampling": {"candidate_count": 1}},
+        {"sampling": {"candidate_count": 16}},
+        {"output": {"top_logprobs": 0, "prompt_logprobs": 20}},
+        {"output": {"top_logprobs": 20, "prompt_logprobs": 0}},
+        {"priority": -100},
+        {"priority": 100, "cache_salt": "é" * 256},
         {"stopping": {"max_output_tokens": 0}},
         {"stopping": {"max_output_tokens": 4, "min_output_tokens": 4}},
         {"stopping": {"stop_sequences": ["é" * 256] * 16}},
@@ -173,6 +210,12 @@ def test_an_empty_request_takes_the_defaults_of_the_contract():
         chunking=Chunking(),
         max_queue_seconds=None,
         max_seconds=None,
+        num_candidates=1,
+        num_top_logprobs=None,
+        num_prompt_top_logprobs=None,
+        priority=0,
+        caller="peer",
+        cache_salt="",
     )
 
 
@@ -187,7 +230,18 @@ def test_every_field_reaches_its_place():
             ],
             "continue_final_message": True,
         },
-        sampling={"temperature": 0.5, "top_p": 0.25, "top_k": 40, "min_p": 0.125, "seed": 7},
+        sampling={
+            "temperature": 0.5,
+            "top_p": 0.25,
+            "top_k": 40,
+            "min_p": 0.125,
+            "seed": 7,
+            "presence_penalty": 0.5,
+            "frequency_penalty": -0.5,
+            "repetition_penalty": 1.25,
+            "logit_bias": {3: -100.0, 4: 0.5},
+            "candidate_count": 2,
+        },
         stopping={
             "max_output_tokens": 9,
             "min_output_tokens": 2,
@@ -200,9 +254,13 @@ def test_every_field_reaches_its_place():
             "text": False,
             "token_ids": True,
             "chunking": {"min_tokens": 4, "max_delay": Duration(nanos=500_000_000)},
+            "top_logprobs": 3,
+            "prompt_logprobs": 0,
         },
         max_queue_duration=Duration(seconds=2),
         max_duration=Duration(seconds=3, nanos=250_000_000),
+        priority=-5,
+        cache_salt="salt",
     ) == GenerationRequest(
         request_id="id-1",
         prompt=ChatPrompt(
@@ -214,13 +272,19 @@ def test_every_field_reaches_its_place():
             add_generation_prompt=False,
             continue_final_message=True,
         ),
-        sampling=Sampling(0.5, 0.25, 40, 0.125, 7),
+        sampling=Sampling(0.5, 0.25, 40, 0.125, 7, 0.5, -0.5, 1.25, {3: -100.0, 4: 0.5}),
         stopping=Stopping(9, 2, ("\n", "END"), (3, 4), True, True),
         want_text=False,
         want_token_ids=True,
         chunking=Chunking(4, 0.5, False),
         max_queue_seconds=2.0,
         max_seconds=3.25,
+        num_candidates=2,
+        num_top_logprobs=3,
+        num_prompt_top_logprobs=0,
+        priority=-5,
+        caller="peer",
+        cache_salt="salt",
     )
 
 
@@ -250,4 +314,4 @@ def test_token_ids_are_given_on_as_they_are():
 def test_no_message_that_parses_raises_anything_but_an_invalid_field(data):
     """Whatever bytes are a protobuf message, converting them succeeds or names a field."""
     with contextlib.suppress(DecodeError, InvalidFieldError):
-        to_generation_request(pb.GenerateRequest.FromString(data), "id-1")
+        to_generation_request(pb.GenerateRequest.FromString(data), "id-1", "peer")

@@ -1,0 +1,107 @@
+"""Cuts a delta into pieces whose responses stay below 1 MiB."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from headrace_server.text.delta import AnswerDelta, CandidateDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from headrace_server.text.logprobs import TextLogprobs
+
+# What a response may hold by the upper bounds below. What is left of the MiB is for the ends of
+# 16 candidates, of which each can name a stop sequence of 1 KiB, and for counts and times.
+MAX_CONTENT_BYTES: Final = 960 * 1024
+# Laying out log probabilities takes time in which others wait: with this, some milliseconds.
+MAX_PROMPT_LOGPROBS_BYTES: Final = 128 * 1024
+
+_CHARACTER_BYTES: Final = 4
+_TOKEN_ID_BYTES: Final = 5
+# Tags, lengths, id and number of one log probability, without the bytes of the token.
+_LOGPROB_BYTES: Final = 24
+
+
+def cut(delta: AnswerDelta) -> Iterator[AnswerDelta]:
+    """Return the pieces of a delta in order; nearly always it is the one piece itself."""
+    if delta.prompt_logprobs:
+        yield from _cut_prompt_logprobs(delta)
+    elif sum(map(_size, delta.candidates)) <= MAX_CONTENT_BYTES:
+        yield delta
+    else:
+        yield from _cut_candidates(delta)
+
+
+def _cut_prompt_logprobs(delta: AnswerDelta) -> Iterator[AnswerDelta]:
+    prompt, rest = delta.prompt, delta.prompt_logprobs
+    while rest:
+        count = max(1, _num_fitting(map(_logprobs_size, rest), MAX_PROMPT_LOGPROBS_BYTES))
+        yield AnswerDelta(prompt=prompt, prompt_logprobs=rest[:count])
+        prompt, rest = None, rest[count:]
+
+
+def _cut_candidates(delta: AnswerDelta) -> Iterator[AnswerDelta]:
+    prompt = delta.prompt
+    pieces: list[CandidateDelta] = []
+    room = MAX_CONTENT_BYTES
+    for rest in delta.candidates:
+        while _size(rest) > room:
+            piece, rest = _split(rest, room)  # noqa: PLW2901 - what is left of it
+            yield AnswerDelta([*pieces, piece], prompt)
+            prompt, pieces, room = None, [], MAX_CONTENT_BYTES
+        pieces.append(rest)
+        room -= _size(rest)
+    yield replace(delta, candidates=pieces, prompt=prompt)
+
+
+def _split(candidate: CandidateDelta, room: int) -> tuple[CandidateDelta, CandidateDelta]:
+    """Take what fits off the front: tokens with their log probabilities, then text."""
+    sizes = _token_sizes(candidate)
+    num_tokens = _num_fitting(sizes, room)
+    num_characters = (room - sum(sizes[:num_tokens])) // _CHARACTER_BYTES
+    head = CandidateDelta(
+        candidate.candidate_index,
+        candidate.text[:num_characters],
+        candidate.token_ids[:num_tokens],
+        candidate.logprobs[:num_tokens],
+    )
+    tail = replace(
+        candidate,
+        text=candidate.text[num_characters:],
+        token_ids=candidate.token_ids[num_tokens:],
+        logprobs=candidate.logprobs[num_tokens:],
+    )
+    return head, tail
+
+
+def _size(candidate: CandidateDelta) -> int:
+    num_ids = len(candidate.token_ids)
+    logprobs_size = sum(map(_logprobs_size, candidate.logprobs))
+    return _CHARACTER_BYTES * len(candidate.text) + _TOKEN_ID_BYTES * num_ids + logprobs_size
+
+
+def _token_sizes(candidate: CandidateDelta) -> Sequence[int]:
+    """The size of each token: its id, its log probabilities, or both."""
+    id_sizes = [_TOKEN_ID_BYTES] * len(candidate.token_ids)
+    sizes = list(map(_logprobs_size, candidate.logprobs))
+    if not id_sizes or not sizes:
+        return id_sizes or sizes
+    return list(map(sum, zip(id_sizes, sizes, strict=True)))
+
+
+def _logprobs_size(logprobs: TextLogprobs) -> int:
+    num_bytes = len(logprobs.token_bytes) + sum(map(len, logprobs.top_token_bytes))
+    return _LOGPROB_BYTES * (1 + len(logprobs.top_token_ids)) + num_bytes
+
+
+def _num_fitting(sizes: Iterable[int], room: int) -> int:
+    """The number of the first items that together fit into `room`."""
+    count = 0
+    for size in sizes:
+        room -= size
+        if room < 0:
+            break
+        count += 1
+    return count
