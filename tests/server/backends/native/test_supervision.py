@@ -63,15 +63,19 @@ async def test_kill_9_fails_every_stream_at_once_and_service_comes_back():
         assert await answer(backend, make_request()) == solo_answer()
 
 
-async def test_the_status_says_how_the_engine_ended():
-    """A person can tell a kill from a crash."""
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(signal.SIGKILL, "SIGKILL"), (signal.SIGRTMIN + 1, f"signal {signal.SIGRTMIN + 1}")],
+)
+async def test_the_status_says_how_the_engine_ended(number, name):
+    """A person can tell a kill from a crash, also by a signal that has no name."""
     async with running_backend() as backend:
-        os.kill(backend.engine_pid, signal.SIGKILL)
+        os.kill(backend.engine_pid, number)
         details = [backend.status.detail]
         while "started again" not in details[-1]:
             details.append((await backend.wait_for_status_change(backend.status)).detail)
 
-        assert details[-1] == "the engine was ended by SIGKILL; it is started again"
+        assert details[-1] == f"the engine was ended by {name}; it is started again"
         await wait_for_state(backend, BackendState.READY)
 
 
