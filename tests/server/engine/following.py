@@ -35,23 +35,30 @@ def accept_all(state, token_ids):
     return state
 
 
-def walk(state, end_token_ids, choice, *, num_free_tokens=30, max_num_tokens=4000):
-    """Make an output of random tokens, which ends as soon as it may after some.
+def walk(state, end_token_ids, choice, *, closing_token_ids=(), num_free_tokens=16):
+    """Make an output of random tokens; those that close bring it to its end after some.
 
     Returns:
-        The token ids without an end of text; None where the output got too long.
+        The token ids, without an end of text.
     """
-    ends = set(end_token_ids)
     output = []
     while not state.is_complete:
-        token_ids = allowed(state)
+        words = state.mask(may_stop=True).wait()
+        is_long = len(output) >= num_free_tokens
+        ends = [token_id for token_id in end_token_ids if allows(words, token_id)]
+        if ends and is_long:
+            break
+        closing = [token_id for token_id in closing_token_ids if allows(words, token_id)]
+        token_ids = closing if closing and is_long else token_ids_of(words)
         assert token_ids, output
-        may_end = ends.intersection(token_ids)
-        if may_end and (len(output) >= num_free_tokens or len(may_end) == len(token_ids)):
-            return output
-        token_ids = [token_id for token_id in token_ids if token_id not in ends]
-        output.append(choice.choice(token_ids))
-        assert state.accept(output[-1])
-        if len(output) == max_num_tokens:
-            return None
+        token_id = choice.choice(token_ids)
+        if token_id in ends:
+            break
+        output.append(token_id)
+        assert state.accept(token_id)
+        assert len(output) < 1000, "it comes to no end"
     return output
+
+
+def allows(words, token_id):
+    return bool(words[token_id // 32] >> token_id % 32 & 1)
