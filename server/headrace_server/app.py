@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2
 from headrace.v1 import inference_service_pb2, model_service_pb2
 from headrace_server.backends.native import EngineLoadError, NativeBackend
 from headrace_server.errors import DrainingError
+from headrace_server.metrics import serve_metrics
 from headrace_server.rpc import reflection
 from headrace_server.rpc.availability import Availability
 from headrace_server.rpc.boundary import Boundary
@@ -31,7 +32,9 @@ from headrace_server.text.pipeline import TextPipeline
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
+    from headrace_server.backends.interface import Backend
     from headrace_server.config import Config, RpcConfig, ShutdownConfig
+    from headrace_server.metrics import MetricsConfig
 
 # What is left of a call when its handler is done is to send its status: milliseconds.
 STOP_GRACE_SECONDS: Final = 0.25
@@ -46,6 +49,7 @@ _QUIET: Final = logging.DEBUG
 
 # Whoever reads it may have started this program by `headrace serve`.
 _PORT_FLAGS: Final = "--port (--grpc-port of headrace serve)"
+_METRICS_PORT_FLAG: Final = "--metrics-port"
 
 _INFERENCE: Final = inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"]
 _MODEL: Final = model_service_pb2.DESCRIPTOR.services_by_name["ModelService"]
@@ -64,12 +68,14 @@ class Server:
 
     Args:
         address: where, as host:port.
+        metrics_address: where the metrics are, as host:port; None where they are not served.
         backend: has the load and the state of the engine.
         availability: whether requests are served now.
         calls: those in progress.
     """
 
     address: str
+    metrics_address: str | None
     backend: NativeBackend
     availability: Availability
     calls: Calls
@@ -97,7 +103,7 @@ async def open_server(config: Config) -> AsyncIterator[Server]:
     """Open a server. Its port is open at once; the model is loaded in the meantime.
 
     Raises:
-        StartError: the port is taken, or, also later in the body, the model cannot be loaded.
+        StartError: a port is taken, or, also later in the body, the model cannot be loaded.
     """
     try:
         async with AsyncExitStack() as stack:
@@ -117,6 +123,9 @@ async def _open(config: Config, stack: AsyncExitStack) -> Server:
     pipeline = await stack.enter_async_context(
         TextPipeline(backend, chat_template_file=config.chat_template_file)
     )
+    metrics_address = None
+    if config.metrics is not None:
+        metrics_address = await _open_metrics(config.metrics, backend, stack)
     availability = Availability(backend, pipeline)
     names = ServedNames(config.served_names[0], config.served_names[1:])
     _register(grpc_server, names, availability, pipeline, Boundary(calls, config.rpc.stall_seconds))
@@ -124,7 +133,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Server:
     stack.push_async_callback(grpc_server.stop, STOP_GRACE_SECONDS)
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     stack.callback(tasks.create_task(availability.follow()).cancel)
-    return Server(address, backend, availability, calls)
+    return Server(address, metrics_address, backend, availability, calls)
 
 
 def _bind(config: RpcConfig) -> tuple[aio.Server, str]:
@@ -156,23 +165,34 @@ def _check_port_is_free(config: RpcConfig) -> None:
             probe.bind(address)
             probe.listen()
     except OSError as error:
-        raise StartError(_why_not_bound(config, error)) from error
+        raise _not_bound(config.host, config.port, "--host", _PORT_FLAGS, error) from error
 
 
-def _why_not_bound(config: RpcConfig, error: OSError) -> str:
+async def _open_metrics(config: MetricsConfig, backend: Backend, stack: AsyncExitStack) -> str:
+    try:
+        return await stack.enter_async_context(serve_metrics(config, backend))
+    except OSError as error:
+        raise _not_bound(
+            config.host, config.port, "--metrics-host", _METRICS_PORT_FLAG, error
+        ) from error
+
+
+def _not_bound(host: str, port: int, host_flag: str, port_flag: str, error: OSError) -> StartError:
     match error.errno:
         case errno.EADDRINUSE:
-            return (
-                f"Port {config.port} on {config.host} is taken; stop the program that has it or "
-                f"choose another with {_PORT_FLAGS}."
+            return StartError(
+                f"Port {port} on {host} is taken; stop the program that has it or choose another "
+                f"with {port_flag}."
             )
         case errno.EACCES:
-            return (
-                f"Port {config.port} needs more rights than this user has; choose one above 1023 "
-                f"with {_PORT_FLAGS}."
+            return StartError(
+                f"Port {port} needs more rights than this user has; choose one above 1023 with "
+                f"{port_flag}."
             )
         case _:
-            return f"{config.host} is no address of this machine; choose another with --host."
+            return StartError(
+                f"{host} is no address of this machine; choose another with {host_flag}."
+            )
 
 
 def _register(

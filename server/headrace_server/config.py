@@ -14,6 +14,7 @@ from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 from headrace_server.flag_values import FlagValueError
 from headrace_server.flags import BACKEND, FLAGS, Flag
+from headrace_server.metrics import MetricsConfig
 from headrace_server.rpc.channel_options import ConnectionConfig
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Config:
     Args:
         served_names: at least one; the first is the model's name, the others are aliases.
         chat_template_file: in place of the model's own; None keeps that.
+        metrics: None serves none.
     """
 
     served_names: tuple[str, ...]
@@ -91,6 +93,7 @@ class Config:
     admission: AdmissionLimits
     supervision: SupervisionLimits
     rpc: RpcConfig
+    metrics: MetricsConfig | None
     shutdown: ShutdownConfig
     log: LogConfig
 
@@ -118,6 +121,8 @@ def read_config(
             parser.error(
                 f"{names[flag.key]} has no effect with --backend {values[BACKEND.key]}; remove it"
             )
+    if "metrics_host" in given and values["metrics_port"] is None:
+        parser.error(f"{names['metrics_host']} has no effect without --metrics-port; add that")
     max_num_tokens = values["max_num_batched_tokens"]
     if max_num_tokens is not None and max_num_tokens < values["max_num_seqs"]:
         parser.error(
@@ -224,9 +229,15 @@ def _to_config(values: Mapping[str, Any]) -> Config:
             idle_timeout_seconds=min(timeout_seconds, SupervisionLimits().idle_timeout_seconds),
         ),
         rpc=RpcConfig(values["host"], values["port"], values["stall_timeout"], ConnectionConfig()),
+        metrics=_to_metrics(values),
         shutdown=ShutdownConfig(values["lame_duck"], values["shutdown_timeout"]),
         log=LogConfig(values["log_level"], values["log_format"]),
     )
+
+
+def _to_metrics(values: Mapping[str, Any]) -> MetricsConfig | None:
+    port = values["metrics_port"]
+    return None if port is None else MetricsConfig(values["metrics_host"], port)
 
 
 def _default_name(values: Mapping[str, Any]) -> str:

@@ -135,6 +135,20 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "a client that leaves its answer unread for this long loses it",
             metavar="SECONDS",
         ),
+        Flag(
+            "--metrics-port",
+            whole_number(0, 65_535),
+            None,
+            "the port of the metrics for Prometheus; 0 chooses a free one",
+            shown_default="none, metrics are off",
+        ),
+        Flag(
+            "--metrics-host",
+            host,
+            "127.0.0.1",
+            "the address that the metrics listen on; whoever reaches it may read them",
+            metavar="ADDRESS",
+        ),
     ),
     "engine": (
         BACKEND,

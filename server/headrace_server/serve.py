@@ -70,6 +70,8 @@ async def _tell_news(server: Server, config: Config) -> None:
     """Tell people and programs how the server is doing."""
     log_event(_log, logging.INFO, "listening", address=server.address)
     _tell_program("listening", address=server.address)
+    if server.metrics_address is not None:
+        log_event(_log, logging.INFO, "serving metrics", address=server.metrics_address)
     if not _is_loopback(config.rpc.host):
         log_event(
             _log,

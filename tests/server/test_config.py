@@ -6,6 +6,7 @@ from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.config import ShutdownConfig, read_config
 from headrace_server.engine.settings import SimulatedSettings
 from headrace_server.flags import FLAGS
+from headrace_server.metrics import MetricsConfig
 
 
 def refusal(capsys, *arguments, **environment):
@@ -27,6 +28,15 @@ def test_without_flags_the_defaults_hold():
     assert config.admission == AdmissionLimits()
     assert config.supervision == SupervisionLimits()
     assert config.shutdown == ShutdownConfig(0, 30)
+    assert config.metrics is None
+
+
+def test_metrics_are_served_on_loopback_unless_told_otherwise(capsys):
+    """The port alone is enough; the address alone would have no effect and is refused."""
+    assert read_config(["--metrics-port", "9"], {}).metrics == MetricsConfig("127.0.0.1", 9)
+    assert refusal(capsys, "--metrics-host", "0.0.0.0") == (
+        "headrace-server: --metrics-host has no effect without --metrics-port; add that\n"
+    )
 
 
 def test_every_flag_reaches_its_section(tmp_path):
@@ -38,6 +48,7 @@ def test_every_flag_reaches_its_section(tmp_path):
             *("--backend", "simulated", "--served-model-name", "a", "b"),
             *("--chat-template", str(template), "--max-model-len", "100"),
             *("--host", "0.0.0.0", "--port", "7", "--stall-timeout", "2.5"),
+            *("--metrics-port", "9", "--metrics-host", "::1"),
             *("--kv-cache-bytes", "2GiB", "--engine-heartbeat-timeout", "3"),
             *("--prefix-cache", "off"),
             *("--max-num-seqs", "5", "--max-num-batched-tokens", "50"),
@@ -56,6 +67,7 @@ def test_every_flag_reaches_its_section(tmp_path):
     assert config.served_names == ("a", "b")
     assert config.chat_template_file == template
     assert (rpc.host, rpc.port, rpc.stall_seconds) == ("0.0.0.0", 7, 2.5)
+    assert config.metrics == MetricsConfig("::1", 9)
     assert config.admission == AdmissionLimits(max_queued_requests=6, max_queued_tokens=70)
     assert (config.supervision.step_timeout_seconds, config.supervision.idle_timeout_seconds) == (
         3,

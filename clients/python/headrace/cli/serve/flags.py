@@ -113,6 +113,13 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "the web pages that may use the API: localhost, none, *, or origins with commas",
             "localhost",
         ),
+        _server(
+            "--metrics-port",
+            "N",
+            "the port of the server's metrics for Prometheus; 0 chooses a free one",
+            "none, metrics are off",
+        ),
+        _server("--metrics-host", "ADDRESS", "the address that they listen on", "127.0.0.1"),
     ),
     "engine": (
         _server(
