@@ -8,7 +8,7 @@ import torch
 import headrace_server.models  # noqa: F401
 from headrace_server.engine.model_runner import BatchRow
 from headrace_server.models.attention.plan import AttentionPlanner
-from headrace_server.models.attention.sdpa import paged_attention
+from headrace_server.models.attention.sdpa import Scoring, paged_attention
 from headrace_server.models.kv_cache import LayerCache
 from headrace_server.models.precision import Precision, WeightFormat
 from headrace_server.models.step_inputs import row_order
@@ -20,14 +20,17 @@ NUM_HEADS, NUM_KV_HEADS, HEAD_DIM = 6, 2, 8
 WINDOWS = (None, 7, 300)
 
 
-def attention_by_definition(query, keys, values, window):
+def attention_by_definition(query, keys, values, scoring):
     """One token's attention in double precision; the last key is its own."""
+    window, scale = scoring.window, scoring.scale or 1 / HEAD_DIM**0.5
     if window is not None:
         keys, values = keys[-window:], values[-window:]
     heads = []
     for head in range(NUM_HEADS):
         shared = head // (NUM_HEADS // NUM_KV_HEADS)
-        scores = keys[:, shared].double() @ query[head].double() / HEAD_DIM**0.5
+        scores = keys[:, shared].double() @ query[head].double() * scale
+        if scoring.softcap is not None:
+            scores = (scores / scoring.softcap).tanh() * scoring.softcap
         heads.append(scores.softmax(0) @ values[:, shared].double())
     return torch.cat(heads)
 
@@ -44,7 +47,11 @@ def rows_of(lengths, block_size, num_blocks, seed):
 
 
 @pytest.mark.parametrize("block_size", [16, 3])
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(
+    "scoring",
+    [*map(Scoring, WINDOWS), Scoring(7, scale=0.7), Scoring(None, scale=2.0, softcap=1.5)],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "lengths",
     [
@@ -54,7 +61,7 @@ def rows_of(lengths, block_size, num_blocks, seed):
     ],
     ids=["decode", "prompt", "mixed"],
 )
-def test_attention_follows_the_definition(lengths, window, block_size):
+def test_attention_follows_the_definition(lengths, scoring, block_size):
     """Decode rows and parts of prompts, together, attend to exactly their own context."""
     torch.manual_seed(0)
     num_blocks = 1600 // block_size + 20
@@ -66,7 +73,7 @@ def test_attention_follows_the_definition(lengths, window, block_size):
     batch = rows_of(lengths, block_size, num_blocks, seed=1)
     rows = [batch[index] for index in row_order(batch)]
     queries = torch.randn(sum(len(row.token_ids) for row in rows), NUM_HEADS * HEAD_DIM)
-    actual = paged_attention(queries, cache, planner.plan(rows), window)
+    actual = paged_attention(queries, cache, planner.plan(rows), scoring)
     expected = []
     for row in rows:
         blocks = torch.tensor(row.block_ids)
@@ -76,7 +83,7 @@ def test_attention_follows_the_definition(lengths, window, block_size):
             end = row.start + offset + 1
             keys, values = all_keys[:end], all_values[:end]
             query = queries[len(expected)].view(NUM_HEADS, HEAD_DIM)
-            expected.append(attention_by_definition(query, keys, values, window))
+            expected.append(attention_by_definition(query, keys, values, scoring))
     torch.testing.assert_close(actual, torch.stack(expected).float(), atol=1e-5, rtol=1e-5)
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch.nn import functional
 
-from headrace_server.models.attention.plan import AttentionPlanner
-from headrace_server.models.attention.sdpa import paged_attention
+from headrace_server.models.attention.paged_step import PagedStep
+from headrace_server.models.attention.sdpa import Scoring
 from headrace_server.models.rotary import rotate_
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from headrace_server.engine.model_runner import BatchRow
-    from headrace_server.models.attention.plan import AttentionPlan
+    import torch
+
     from headrace_server.models.decoder import Layer, Norm
     from headrace_server.models.kv_cache import KvCache, LayerCache
     from headrace_server.models.linear import Linear
@@ -41,32 +40,16 @@ class ReferenceOperations:
 
     def bind(self, step: StepInputs, cache: KvCache) -> ReferenceStep:
         """Plan the attention of a step; see `Operations.bind`."""
-        keys = cache.layers[0].keys
-        planner = AttentionPlanner(
-            cache.block_size, 2 * keys[0].nbytes, self._windows, self._precision
-        )
-        # A block is read to its end before it is full. What an earlier owner left there is
-        # hidden by the mask, but would spread if it were NaN.
-        begun = torch.tensor(
-            _begun_blocks(step.rows, cache.block_size), dtype=torch.int64, device=keys.device
-        )
-        for layer in cache.layers:
-            layer.keys.index_fill_(0, begun, 0.0)
-            layer.values.index_fill_(0, begun, 0.0)
         rotations = self._rotations[step.positions].unsqueeze(1)
-        return ReferenceStep(step.slots, rotations, planner.plan(step.rows), cache.block_size)
+        return ReferenceStep(PagedStep(step, cache, self._windows, self._precision), rotations)
 
 
 class ReferenceStep:
     """Implements `StepOperations`."""
 
-    def __init__(
-        self, slots: torch.Tensor, rotations: torch.Tensor, plan: AttentionPlan, block_size: int
-    ) -> None:
-        self._blocks = slots // block_size
-        self._offsets = slots % block_size
+    def __init__(self, paged: PagedStep, rotations: torch.Tensor) -> None:
+        self._paged = paged
         self._rotations = rotations
-        self._plan = plan
 
     def project_and_store(
         self, hidden: torch.Tensor, layer: Layer, cache: LayerCache
@@ -84,13 +67,12 @@ class ReferenceStep:
             keys.copy_(layer.key_norm(keys))
         rotate_(heads, self._rotations)
         keys, values = projected[:, query_width:].view(len(hidden), 2, -1, head_dim).unbind(1)
-        cache.keys[self._blocks, :, :, self._offsets] = keys.to(cache.keys.dtype)
-        cache.values[self._blocks, :, self._offsets] = values.to(cache.values.dtype)
+        self._paged.store(keys, values, cache)
         return projected[:, :query_width]
 
     def attend(self, queries: torch.Tensor, layer: Layer, cache: LayerCache) -> torch.Tensor:
         """See `StepOperations.attend`."""
-        return paged_attention(queries, cache, self._plan, layer.window)
+        return self._paged.attend(queries, cache, Scoring(layer.window))
 
     def add_projection_(self, hidden: torch.Tensor, attended: torch.Tensor, layer: Layer) -> None:
         """See `StepOperations.add_projection_`."""
@@ -106,13 +88,3 @@ class ReferenceStep:
     ) -> torch.Tensor:
         """See `StepOperations.head_logits`."""
         return head(norm(hidden.index_select(0, token_indices))).float()
-
-
-def _begun_blocks(rows: Sequence[BatchRow], block_size: int) -> list[int]:
-    """Return the blocks whose first token, but not whose last, is stored in the step."""
-    begun = []
-    for row in rows:
-        end = row.start + len(row.token_ids)
-        if end % block_size and end - end % block_size >= row.start:
-            begun.append(row.block_ids[end // block_size])
-    return begun
