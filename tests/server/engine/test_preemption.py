@@ -55,7 +55,7 @@ def test_the_lowest_priority_gives_way_first_and_of_it_the_newest():
     engine = SteppedEngine(num_blocks=12)
     for sequence_id, priority in enumerate([0, 0, 1]):
         engine.add(sequence_id, b"x%d" % sequence_id * 5, max_output_tokens=30, priority=priority)
-    engine.step()
+        engine.step()
     while engine.scheduler.stats.num_preemptions == 0:
         rows = engine.step()
 
