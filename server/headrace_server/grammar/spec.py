@@ -20,10 +20,11 @@ class JsonObjectConstraint(msgspec.Struct, frozen=True, tag="json_object"):
 
 
 class RegexConstraint(msgspec.Struct, frozen=True, tag="regex"):
-    """A text that the whole of a regular expression matches.
+    r"""A text that the whole of a regular expression matches.
 
     Args:
-        pattern: in the syntax of Rust's regex crate: neither look-around nor back-references.
+        pattern: in the syntax of Rust's regex crate, without look-around, back-references and
+            word boundaries; ``\d`` is 0 to 9.
     """
 
     pattern: str

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from llguidance import LLMatcher
+from llguidance import LLMatcher, regex_to_lark
 
 from headrace_server.grammar.refusal import (
     ConstraintRefusedError,
@@ -57,7 +57,8 @@ def to_grammar(spec: ConstraintSpec) -> str:
         case RegexConstraint(pattern):
             if "\n" in pattern and _EXTENDED_FLAG.search(pattern):
                 _refuse(invalid(spec, "line ends with the flag x are not supported"))
-            return LLMatcher.grammar_from_regex(pattern)
+            # Digits are 0 to 9, as in JSON schemas: no reader of numbers takes the others.
+            return _lark_grammar(f"start: /{regex_to_lark(pattern, use_ascii='d')}/")
         case GrammarConstraint(grammar):
             return _lark_grammar(grammar)
         case ChoicesConstraint(choices):
