@@ -39,10 +39,10 @@ class BlockNames:
             num_blocks: blocks that `token_ids` fills.
             token_ids: those of the calls before, and perhaps more.
         """
-        names = self._names
-        for index in range(len(names), num_blocks):
-            tokens = token_ids[index * self._block_size : (index + 1) * self._block_size]
+        names, size = self._names, self._block_size
+        tokens = array("I", token_ids[len(names) * size : num_blocks * size])
+        for start in range(0, len(tokens), size):
             before = names[-1] if names else self._root
-            data = before + array("I", tokens).tobytes()
+            data = before + tokens[start : start + size].tobytes()
             names.append(blake2b(data, digest_size=_NAME_BYTES).digest())
         return names

@@ -118,17 +118,25 @@ class BlockPool:
             BlockPoolError: a block is lost or counted wrongly, or a name leads astray.
         """
         num_holders = Counter(block_id for table in tables for block_id in table)
-        held = [block_id for block_id in range(self.num_blocks) if self._num_holders[block_id]]
+        held = {block_id for block_id, count in enumerate(self._num_holders) if count}
         if num_holders != {block_id: self._num_holders[block_id] for block_id in held}:
             raise BlockPoolError("the holders of the blocks are not those of the block tables")
-        if sorted([*self._blank_ids, *self._cached_ids, *held]) != list(range(self.num_blocks)):
+        parts = (self._blank_ids, self._cached_ids, held)
+        num_distinct = len(set().union(*parts))
+        if not num_distinct == sum(map(len, parts)) == self.num_blocks:
             raise BlockPoolError(
-                f"{self.num_blocks} blocks in all, but {len(self._blank_ids)} blank ones, "
-                f"{len(self._cached_ids)} cached ones and {len(held)} held ones"
+                f"{self.num_blocks} blocks in all, but {num_distinct} distinct ones among "
+                f"{len(self._blank_ids)} blank, {len(self._cached_ids)} cached and {len(held)} held"
             )
-        names = {name: i for i, name in enumerate(self._names) if name is not None}
-        if names != self._ids_by_name or any(self._names[i] is not None for i in self._blank_ids):
+        num_named = self.num_blocks - self._names.count(None)
+        if num_named != len(self._ids_by_name) or any(
+            self._names[block_id] != name for name, block_id in self._ids_by_name.items()
+        ):
             raise BlockPoolError("the names of the blocks do not lead to them")
+        if any(self._names[block_id] is None for block_id in self._cached_ids) or any(
+            self._names[block_id] is not None for block_id in self._blank_ids
+        ):
+            raise BlockPoolError("free blocks are cached that have no name, or the reverse")
 
     def _take_one(self) -> int:
         if self._blank_ids:

@@ -9,8 +9,10 @@ import struct
 
 import msgspec
 
-# The largest frame carries one prompt at 5 bytes a token, so that this is room for a
-# context of 13 million tokens; a larger length means that the stream is out of step.
+# The largest frame to the engine carries one prompt at 5 bytes a token, so that this is room for
+# a context of 13 million tokens. The largest to the front carries the log probabilities of the
+# prompts of one step: with 20 likely tokens each, about 300 bytes a token, room for steps of 200
+# thousand tokens. A larger length means that the stream is out of step.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 _LENGTH = struct.Struct("<I")
