@@ -7,6 +7,7 @@ which has the tokenizer of the model from the start, and can be killed whatever 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import selectors
 import signal
@@ -29,8 +30,10 @@ from headrace_server.grammar.refusal import too_complex, too_slow
 
 _READ_BYTES: Final = 256 * 1024
 
-# Lower than the engine, so that checks do not slow down the answers that are being made.
-_NICENESS: Final = 5
+# A check that takes longer than most must not slow down the answers that are being made: from then
+# on it gets a tenth of what the engine gets of a processor that both want.
+_PATIENT_AFTER_SECONDS: Final = 0.25
+_NICENESS: Final = 10
 
 _check_decoder: Final = msgspec.msgpack.Decoder(Check)
 _verdict_decoder: Final = msgspec.msgpack.Decoder[Verdict](Verdict)
@@ -46,7 +49,6 @@ def main() -> int:
     arguments = parser.parse_args()
     follow_parent()
     os.set_inheritable(arguments.fd, False)
-    os.nice(_NICENESS)
     vocabulary: GrammarVocabulary | VocabularyError
     try:
         vocabulary = GrammarVocabulary.load(arguments.model, arguments.vocabulary_size)
@@ -63,16 +65,26 @@ class _Fork:
 
     Args:
         pipe: where its verdict comes from.
-        end_time: when it is given up, of `time.monotonic`.
+        patient_time: when it has to stand back, of `time.monotonic`.
+        end_time: when it is given up.
         answer: what has come.
     """
 
     request: Check
     pid: int
     pipe: int
+    patient_time: float
     end_time: float
     answer: bytearray = field(default_factory=bytearray)
+    is_patient: bool = False
     is_overdue: bool = False
+
+    @property
+    def next_time(self) -> float:
+        """When there is something to do to it."""
+        if self.is_overdue:
+            return math.inf
+        return self.end_time if self.is_patient else self.patient_time
 
     @property
     def verdict(self) -> Verdict:
@@ -115,12 +127,12 @@ class Worker:
         """
         self._selector.register(self._connection, selectors.EVENT_READ)
         while self._is_open:
-            for key, _ in self._selector.select(self._seconds_until_overdue()):
+            for key, _ in self._selector.select(self._seconds_until_next()):
                 if key.data is None:
                     self._receive()
                 else:
                     self._read_answer(key.data)
-            self._kill_overdue()
+            self._restrain_forks()
 
     def _receive(self) -> None:
         data = self._connection.recv(_READ_BYTES)
@@ -133,7 +145,8 @@ class Worker:
             self._send(Checked(request.check_id, Unsound(str(self._vocabulary))))
             return
         pid, pipe = fork_check(request.spec, self._vocabulary)
-        fork = _Fork(request, pid, pipe, time.monotonic() + self._check_seconds)
+        now = time.monotonic()
+        fork = _Fork(request, pid, pipe, now + _PATIENT_AFTER_SECONDS, now + self._check_seconds)
         self._forks.append(fork)
         self._selector.register(pipe, selectors.EVENT_READ, fork)
 
@@ -149,16 +162,21 @@ class Worker:
         self._forks.remove(fork)
         self._send(Checked(fork.request.check_id, fork.verdict))
 
-    def _seconds_until_overdue(self) -> float | None:
-        end_times = [fork.end_time for fork in self._forks if not fork.is_overdue]
-        return max(0.0, min(end_times) - time.monotonic()) if end_times else None
+    def _seconds_until_next(self) -> float | None:
+        """How long nothing is to be done, unless something comes; None for ever."""
+        next_time = min((fork.next_time for fork in self._forks), default=math.inf)
+        return None if next_time == math.inf else max(0.0, next_time - time.monotonic())
 
-    def _kill_overdue(self) -> None:
+    def _restrain_forks(self) -> None:
+        """Let those that take long stand back, and kill those that take too long."""
         now = time.monotonic()
         for fork in self._forks:
             if fork.end_time <= now and not fork.is_overdue:
-                fork.is_overdue = True
+                fork.is_patient = fork.is_overdue = True
                 os.kill(fork.pid, signal.SIGKILL)
+            elif fork.patient_time <= now and not fork.is_patient:
+                fork.is_patient = True
+                os.setpriority(os.PRIO_PROCESS, fork.pid, _NICENESS)
 
     def _send(self, message: Checked) -> None:
         self._connection.sendall(encode_frame(message))

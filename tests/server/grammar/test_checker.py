@@ -104,6 +104,18 @@ async def test_what_takes_too_long_is_told_so_and_tried_again_another_time(check
         again.cancel()
 
 
+async def test_a_check_that_takes_long_stands_back():
+    """The answers that are being made come first."""
+    async with open_checker(check_seconds=NEVER_SECONDS) as checker:
+        worker = psutil.Process(await running_worker(checker))
+        call = asyncio.create_task(checker.compile(SLOW, FIELD))
+        await wait_until(worker.children)
+        [fork] = worker.children()
+        await wait_until(lambda: not fork.is_running() or fork.nice() > worker.nice())
+        assert fork.is_running()
+        call.cancel()
+
+
 async def test_a_caller_with_slow_constraints_holds_up_itself_alone():
     """Others are served while all places that one caller may have are taken."""
     async with open_checker(check_seconds=NEVER_SECONDS) as checker:
