@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2
 from headrace.v1 import inference_service_pb2, model_service_pb2
 from headrace_server.backends.native import EngineLoadError, NativeBackend
 from headrace_server.errors import DrainingError
+from headrace_server.grammar.checker import GrammarChecker
 from headrace_server.metrics import serve_metrics
 from headrace_server.rpc import reflection
 from headrace_server.rpc.availability import Availability
@@ -120,8 +121,9 @@ async def _open(config: Config, stack: AsyncExitStack) -> Server:
     backend = await stack.enter_async_context(
         NativeBackend(config.engine, config.admission, config.supervision)
     )
+    checker = await stack.enter_async_context(GrammarChecker())
     pipeline = await stack.enter_async_context(
-        TextPipeline(backend, chat_template_file=config.chat_template_file)
+        TextPipeline(backend, constraints=checker, chat_template_file=config.chat_template_file)
     )
     metrics_address = None
     if config.metrics is not None:
@@ -212,7 +214,7 @@ def _register(
             "Detokenize": inference.detokenize,
         },
     )
-    model = ModelService(names, availability)
+    model = ModelService(names, availability, takes_constraints=pipeline.takes_constraints)
     boundary.register(
         grpc_server,
         _MODEL,

@@ -97,7 +97,7 @@ class RpcStatus:
         code: never OK.
         reason: an ErrorReason without its prefix, for the log; None outside the contract.
         message: clean text of at most `MAX_MESSAGE_BYTES`.
-        logged_message: the same; None where it may quote a prompt.
+        logged_message: the same; None where it may quote the caller.
         trailers: the details and, where a retry helps, the time to wait.
     """
 
@@ -128,7 +128,8 @@ def to_status(error: errors.RequestError) -> RpcStatus:
         status.details.add().Pack(retry)
         trailers.append(("grpc-retry-pushback-ms", str(milliseconds)))
     trailers.append(("grpc-status-details-bin", status.SerializeToString()))
-    logged_message = None if isinstance(error, errors.TemplateRefusalError) else message
+    may_quote = isinstance(error, errors.TemplateRefusalError | errors.InvalidConstraintError)
+    logged_message = None if may_quote else message
     return RpcStatus(code, name, message, logged_message, tuple(trailers))
 
 

@@ -47,11 +47,15 @@ class ModelService:
     Args:
         names: of the served model.
         availability: has the model once it is loaded.
+        takes_constraints: whether the form of answers can be constrained.
     """
 
-    def __init__(self, names: ServedNames, availability: Availability) -> None:
+    def __init__(
+        self, names: ServedNames, availability: Availability, *, takes_constraints: bool
+    ) -> None:
         self._names = names
         self._availability = availability
+        self._takes_constraints = takes_constraints
 
     async def get_model(self, call: Call, request: pb.GetModelRequest) -> pb.GetModelResponse:
         """Describe a model by one of its names."""
@@ -69,6 +73,8 @@ class ModelService:
         capabilities = [model_pb2.CAPABILITY_COMPLETION]
         if model.has_chat_template:
             capabilities.append(model_pb2.CAPABILITY_CHAT)
+        if self._takes_constraints:
+            capabilities.append(model_pb2.CAPABILITY_CONSTRAINT)
         message = model_pb2.Model(
             name=self._names.name,
             aliases=self._names.aliases,

@@ -12,6 +12,7 @@ from headrace_server.text.prompt import check_token_ids, prompt_field
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from headrace_server.engine.messages import Constraint
     from headrace_server.text.generation import GenerationRequest, Sampling
     from headrace_server.text.model import TextModel
 
@@ -19,9 +20,18 @@ Number = TypeVar("Number", int, float)
 
 
 def to_backend_request(
-    model: TextModel, request: GenerationRequest, prompt_token_ids: Sequence[int]
+    model: TextModel,
+    request: GenerationRequest,
+    prompt_token_ids: Sequence[int],
+    constraint: Constraint | None,
 ) -> BackendRequest | None:
     """Fill in the model's defaults.
+
+    Args:
+        model: the model that is to answer.
+        request: what is asked for.
+        prompt_token_ids: its prompt.
+        constraint: that of the request, as the engine follows it.
 
     Returns:
         What the backend is asked; None where there is nothing to compute.
@@ -52,6 +62,7 @@ def to_backend_request(
         num_candidates=num_candidates,
         num_top_logprobs=request.num_top_logprobs,
         num_prompt_top_logprobs=request.num_prompt_top_logprobs,
+        constraint=constraint,
         priority=request.priority,
         caller=request.caller,
         # There are no keys that tell callers apart, so that the salt alone does.

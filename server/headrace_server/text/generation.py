@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headrace_server.grammar.spec import ConstraintSpec
+
 Role = Literal["system", "user", "assistant"]
 
 
@@ -112,6 +114,7 @@ class GenerationRequest:
         num_top_logprobs: how many of the most likely tokens are told with the log probability
             of each output token; None wants no log probabilities.
         num_prompt_top_logprobs: the same for the prompt.
+        constraint: the form that each candidate must have; it may turn out to have none.
         max_queue_seconds: see max_queue_duration in the contract.
         max_seconds: see max_duration in the contract.
         priority: requests of a higher one come first.
@@ -129,6 +132,7 @@ class GenerationRequest:
     num_top_logprobs: int | None = None
     num_prompt_top_logprobs: int | None = None
     chunking: Chunking = Chunking()
+    constraint: ConstraintSpec | None = None
     max_queue_seconds: float | None = None
     max_seconds: float | None = None
     priority: int = 0

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from headrace_server.backends.interface import BackendState
-from headrace_server.errors import EngineUnavailableError
+from headrace_server.errors import EngineUnavailableError, InvalidFieldError
 from headrace_server.text.answer import Answer
 from headrace_server.text.assembler import CandidateAssembler
 from headrace_server.text.backend_request import to_backend_request
+from headrace_server.text.constraint import constraint_field
 from headrace_server.text.deadlines import Deadlines
 from headrace_server.text.delta import FinishReason
 from headrace_server.text.model import TextModel
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from headrace_server.backends.interface import Backend, BackendModel
+    from headrace_server.engine.messages import Constraint
+    from headrace_server.text.constraint import ConstraintChecker
     from headrace_server.text.generation import GenerationRequest, Prompt, TokenizedPrompt
 
 # Seconds after which a caller is told to ask again whether the engine is ready.
@@ -38,14 +42,21 @@ class TextPipeline:
 
     Args:
         backend: where the tokens come from.
+        constraints: checks the constraints of requests; None refuses them.
         num_threads: for tokenizing short texts, and as many for long ones.
         chat_template_file: a template in place of the model's own.
     """
 
     def __init__(
-        self, backend: Backend, *, num_threads: int = 2, chat_template_file: Path | None = None
+        self,
+        backend: Backend,
+        *,
+        constraints: ConstraintChecker | None = None,
+        num_threads: int = 2,
+        chat_template_file: Path | None = None,
     ) -> None:
         self._backend = backend
+        self._constraints = constraints
         self._workers = TextWorkers(num_threads)
         self._chat_template_file = chat_template_file
         self._model: TextModel | None = None
@@ -62,6 +73,11 @@ class TextPipeline:
         self._workers.close()
 
     @property
+    def takes_constraints(self) -> bool:
+        """Whether the form of answers can be constrained."""
+        return self._constraints is not None
+
+    @property
     def model(self) -> TextModel | None:
         """The model; None until `load_model`."""
         return self._model
@@ -73,6 +89,8 @@ class TextPipeline:
             ModelFileError: one is missing or broken.
         """
         self._model = await asyncio.to_thread(TextModel.load, model, self._chat_template_file)
+        if self._constraints is not None:
+            self._constraints.use_model(model.directory, model.vocabulary_size)
 
     async def tokenize(self, prompt: Prompt) -> TokenizedPrompt:
         """Turn a prompt into tokens, however long it is.
@@ -106,6 +124,7 @@ class TextPipeline:
 
         Raises:
             InvalidFieldError: the model cannot take the request.
+            InvalidConstraintError: its constraint cannot be followed.
             ContextLengthExceededError: prompt and output do not fit the context.
             OverloadedError: the queue is full.
             EngineUnavailableError: there is no model yet, or no engine now.
@@ -113,8 +132,8 @@ class TextPipeline:
         """
         deadlines = Deadlines.of(request, asyncio.get_running_loop().time())
         model = self._require_model()
-        prompt = await self._tokenize_in_time(model, request, deadlines)
-        token_ids = () if prompt is None else prompt.token_ids
+        prepared = await self._prepare_in_time(model, request, deadlines)
+        token_ids = () if prepared is None else prepared.token_ids
         decoder = model.tokenizer.decoder
         wants_logprobs = request.num_prompt_top_logprobs is not None
         report = PromptReport(token_ids, decoder, wants_logprobs=wants_logprobs)
@@ -123,10 +142,10 @@ class TextPipeline:
             for index in range(request.num_candidates)
         ]
         backend_request = None
-        if prompt is None:
+        if prepared is None:
             _end(candidates, FinishReason.TIME_LIMIT)
         else:
-            backend_request = to_backend_request(model, request, token_ids)
+            backend_request = to_backend_request(model, request, token_ids, prepared.constraint)
             if backend_request is None:
                 self._require_backend()
                 _end(candidates, FinishReason.MAX_OUTPUT_TOKENS)
@@ -137,16 +156,27 @@ class TextPipeline:
                 stream = await backend_stream.enter_async_context(submission)
             yield Answer(request, report, candidates, deadlines, stream, backend_stream)
 
-    async def _tokenize_in_time(
+    async def _prepare_in_time(
         self, model: TextModel, request: GenerationRequest, deadlines: Deadlines
-    ) -> TokenizedPrompt | None:
-        """Return the tokens of the prompt; None when the answer's time is over before."""
+    ) -> _Prepared | None:
+        """Return what the backend is to read; None when the answer's time is over before."""
         try:
             async with asyncio.timeout_at(deadlines.start):
-                return await self._tokenize(model, request.prompt, within_context=True)
+                tokenized = await self._tokenize(model, request.prompt, within_context=True)
+                constraint = await self._compile(request)
         except TimeoutError:
             deadlines.expire_start()
             return None
+        return _Prepared(tokenized.token_ids, constraint)
+
+    async def _compile(self, request: GenerationRequest) -> Constraint | None:
+        spec = request.constraint
+        if spec is None:
+            return None
+        field = constraint_field(spec)
+        if self._constraints is None:
+            raise InvalidFieldError(field, "This server takes no constraints; leave it out.")
+        return await self._constraints.compile(spec, field, request.caller)
 
     async def _tokenize(
         self, model: TextModel, prompt: Prompt, *, within_context: bool
@@ -169,3 +199,11 @@ class TextPipeline:
 def _end(candidates: Sequence[CandidateAssembler], reason: FinishReason) -> None:
     for candidate in candidates:
         candidate.end(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is made of a request before the backend sees it."""
+
+    token_ids: tuple[int, ...]
+    constraint: Constraint | None

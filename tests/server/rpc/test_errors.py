@@ -59,6 +59,13 @@ def test_an_error_has_its_code_and_reason(error, code, reason):
     assert unpacked["ErrorInfo"] == error_details_pb2.ErrorInfo(reason=reason, domain="headrace")
 
 
+@pytest.mark.parametrize("error", [error for error, *_ in TABLE], ids=repr)
+def test_words_that_may_quote_the_caller_are_not_logged(error):
+    """Templates quote messages and constraints quote themselves; all other words are ours."""
+    quotes = isinstance(error, errors.TemplateRefusalError | errors.InvalidConstraintError)
+    assert to_status(error).logged_message == (None if quotes else error.message)
+
+
 def test_every_reason_of_the_contract_has_a_row():
     """The table and the enum of the contract hold the same reasons."""
     reasons = list(error_reason_pb2.ErrorReason.keys())

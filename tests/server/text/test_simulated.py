@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from headrace_server.backends.interface import BackendState
-from headrace_server.engine.simulated_runner import END_OF_TURN, FAULT_EXIT
+from headrace_server.engine.simulated_vocabulary import END_OF_TURN, FAULT_EXIT
 from headrace_server.errors import EngineUnavailableError, QueueTimeoutError
 from headrace_server.text.delta import Finish, FinishReason
 from headrace_server.text.generation import (

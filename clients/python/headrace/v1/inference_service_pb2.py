@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from headrace.v1 import constraint_pb2 as headrace_dot_v1_dot_constraint__pb2
 from headrace.v1 import logprobs_pb2 as headrace_dot_v1_dot_logprobs__pb2
 from headrace.v1 import output_pb2 as headrace_dot_v1_dot_output__pb2
 from headrace.v1 import prompt_pb2 as headrace_dot_v1_dot_prompt__pb2
@@ -30,33 +31,33 @@ from headrace.v1 import sampling_pb2 as headrace_dot_v1_dot_sampling__pb2
 from headrace.v1 import stopping_pb2 as headrace_dot_v1_dot_stopping__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#headrace/v1/inference_service.proto\x12\x0bheadrace.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aheadrace/v1/logprobs.proto\x1a\x18headrace/v1/output.proto\x1a\x18headrace/v1/prompt.proto\x1a\x1aheadrace/v1/sampling.proto\x1a\x1aheadrace/v1/stopping.proto\"\xa2\x03\n\x0fGenerateRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x04 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x12\'\n\x08sampling\x18\x06 \x01(\x0b\x32\x15.headrace.v1.Sampling\x12\'\n\x08stopping\x18\x07 \x01(\x0b\x32\x15.headrace.v1.Stopping\x12#\n\x06output\x18\x08 \x01(\x0b\x32\x13.headrace.v1.Output\x12\x35\n\x12max_queue_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmax_duration\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08priority\x18\x0c \x01(\x05\x12\x12\n\ncache_salt\x18\r \x01(\tB\x08\n\x06prompt\"\xe5\x01\n\x10GenerateResponse\x12\'\n\x06prompt\x18\x01 \x01(\x0b\x32\x17.headrace.v1.PromptInfo\x12+\n\x06\x64\x65ltas\x18\x02 \x03(\x0b\x32\x1b.headrace.v1.CandidateDelta\x12!\n\x05usage\x18\x03 \x01(\x0b\x32\x12.headrace.v1.Usage\x12#\n\x06timing\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Timing\x12\x33\n\x0fprompt_logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\"=\n\nPromptInfo\x12\x13\n\x0btoken_count\x18\x01 \x01(\x05\x12\x1a\n\x12\x63\x61\x63hed_token_count\x18\x02 \x01(\x05\"\x9d\x01\n\x0e\x43\x61ndidateDelta\x12\x17\n\x0f\x63\x61ndidate_index\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x11\n\ttoken_ids\x18\x03 \x03(\x05\x12#\n\x06\x66inish\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Finish\x12,\n\x08logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\"?\n\x05Usage\x12\x1a\n\x12prompt_token_count\x18\x01 \x01(\x05\x12\x1a\n\x12output_token_count\x18\x02 \x01(\x05\"\x8c\x01\n\x06Timing\x12(\n\x05queue\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x66irst_token\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05total\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x89\x01\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x03 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x04 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x42\x08\n\x06prompt\"H\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\x05\x12\x13\n\x0btoken_count\x18\x02 \x01(\x05\x12\x0c\n\x04text\x18\x03 \x01(\t\"u\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\x05\x12#\n\x16include_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x19\n\x17_include_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t2\xf5\x01\n\x10InferenceService\x12I\n\x08Generate\x12\x1c.headrace.v1.GenerateRequest\x1a\x1d.headrace.v1.GenerateResponse0\x01\x12G\n\x08Tokenize\x12\x1c.headrace.v1.TokenizeRequest\x1a\x1d.headrace.v1.TokenizeResponse\x12M\n\nDetokenize\x12\x1e.headrace.v1.DetokenizeRequest\x1a\x1f.headrace.v1.DetokenizeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#headrace/v1/inference_service.proto\x12\x0bheadrace.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cheadrace/v1/constraint.proto\x1a\x1aheadrace/v1/logprobs.proto\x1a\x18headrace/v1/output.proto\x1a\x18headrace/v1/prompt.proto\x1a\x1aheadrace/v1/sampling.proto\x1a\x1aheadrace/v1/stopping.proto\"\xcf\x03\n\x0fGenerateRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x04 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x12\'\n\x08sampling\x18\x06 \x01(\x0b\x32\x15.headrace.v1.Sampling\x12\'\n\x08stopping\x18\x07 \x01(\x0b\x32\x15.headrace.v1.Stopping\x12#\n\x06output\x18\x08 \x01(\x0b\x32\x13.headrace.v1.Output\x12\x35\n\x12max_queue_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmax_duration\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\nconstraint\x18\x0b \x01(\x0b\x32\x17.headrace.v1.Constraint\x12\x10\n\x08priority\x18\x0c \x01(\x05\x12\x12\n\ncache_salt\x18\r \x01(\tB\x08\n\x06prompt\"\xe5\x01\n\x10GenerateResponse\x12\'\n\x06prompt\x18\x01 \x01(\x0b\x32\x17.headrace.v1.PromptInfo\x12+\n\x06\x64\x65ltas\x18\x02 \x03(\x0b\x32\x1b.headrace.v1.CandidateDelta\x12!\n\x05usage\x18\x03 \x01(\x0b\x32\x12.headrace.v1.Usage\x12#\n\x06timing\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Timing\x12\x33\n\x0fprompt_logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\"=\n\nPromptInfo\x12\x13\n\x0btoken_count\x18\x01 \x01(\x05\x12\x1a\n\x12\x63\x61\x63hed_token_count\x18\x02 \x01(\x05\"\x9d\x01\n\x0e\x43\x61ndidateDelta\x12\x17\n\x0f\x63\x61ndidate_index\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x11\n\ttoken_ids\x18\x03 \x03(\x05\x12#\n\x06\x66inish\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Finish\x12,\n\x08logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\"?\n\x05Usage\x12\x1a\n\x12prompt_token_count\x18\x01 \x01(\x05\x12\x1a\n\x12output_token_count\x18\x02 \x01(\x05\"\x8c\x01\n\x06Timing\x12(\n\x05queue\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x66irst_token\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05total\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x89\x01\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x03 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x04 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x42\x08\n\x06prompt\"H\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\x05\x12\x13\n\x0btoken_count\x18\x02 \x01(\x05\x12\x0c\n\x04text\x18\x03 \x01(\t\"u\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\x05\x12#\n\x16include_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x19\n\x17_include_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t2\xf5\x01\n\x10InferenceService\x12I\n\x08Generate\x12\x1c.headrace.v1.GenerateRequest\x1a\x1d.headrace.v1.GenerateResponse0\x01\x12G\n\x08Tokenize\x12\x1c.headrace.v1.TokenizeRequest\x1a\x1d.headrace.v1.TokenizeResponse\x12M\n\nDetokenize\x12\x1e.headrace.v1.DetokenizeRequest\x1a\x1f.headrace.v1.DetokenizeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.inference_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GENERATEREQUEST']._serialized_start=221
-  _globals['_GENERATEREQUEST']._serialized_end=639
-  _globals['_GENERATERESPONSE']._serialized_start=642
-  _globals['_GENERATERESPONSE']._serialized_end=871
-  _globals['_PROMPTINFO']._serialized_start=873
-  _globals['_PROMPTINFO']._serialized_end=934
-  _globals['_CANDIDATEDELTA']._serialized_start=937
-  _globals['_CANDIDATEDELTA']._serialized_end=1094
-  _globals['_USAGE']._serialized_start=1096
-  _globals['_USAGE']._serialized_end=1159
-  _globals['_TIMING']._serialized_start=1162
-  _globals['_TIMING']._serialized_end=1302
-  _globals['_TOKENIZEREQUEST']._serialized_start=1305
-  _globals['_TOKENIZEREQUEST']._serialized_end=1442
-  _globals['_TOKENIZERESPONSE']._serialized_start=1444
-  _globals['_TOKENIZERESPONSE']._serialized_end=1516
-  _globals['_DETOKENIZEREQUEST']._serialized_start=1518
-  _globals['_DETOKENIZEREQUEST']._serialized_end=1635
-  _globals['_DETOKENIZERESPONSE']._serialized_start=1637
-  _globals['_DETOKENIZERESPONSE']._serialized_end=1671
-  _globals['_INFERENCESERVICE']._serialized_start=1674
-  _globals['_INFERENCESERVICE']._serialized_end=1919
+  _globals['_GENERATEREQUEST']._serialized_start=251
+  _globals['_GENERATEREQUEST']._serialized_end=714
+  _globals['_GENERATERESPONSE']._serialized_start=717
+  _globals['_GENERATERESPONSE']._serialized_end=946
+  _globals['_PROMPTINFO']._serialized_start=948
+  _globals['_PROMPTINFO']._serialized_end=1009
+  _globals['_CANDIDATEDELTA']._serialized_start=1012
+  _globals['_CANDIDATEDELTA']._serialized_end=1169
+  _globals['_USAGE']._serialized_start=1171
+  _globals['_USAGE']._serialized_end=1234
+  _globals['_TIMING']._serialized_start=1237
+  _globals['_TIMING']._serialized_end=1377
+  _globals['_TOKENIZEREQUEST']._serialized_start=1380
+  _globals['_TOKENIZEREQUEST']._serialized_end=1517
+  _globals['_TOKENIZERESPONSE']._serialized_start=1519
+  _globals['_TOKENIZERESPONSE']._serialized_end=1591
+  _globals['_DETOKENIZEREQUEST']._serialized_start=1593
+  _globals['_DETOKENIZEREQUEST']._serialized_end=1710
+  _globals['_DETOKENIZERESPONSE']._serialized_start=1712
+  _globals['_DETOKENIZERESPONSE']._serialized_end=1746
+  _globals['_INFERENCESERVICE']._serialized_start=1749
+  _globals['_INFERENCESERVICE']._serialized_end=1994
 # @@protoc_insertion_point(module_scope)

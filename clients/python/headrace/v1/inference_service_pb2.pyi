@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from headrace.v1 import constraint_pb2 as _constraint_pb2
 from headrace.v1 import logprobs_pb2 as _logprobs_pb2
 from headrace.v1 import output_pb2 as _output_pb2
 from headrace.v1 import prompt_pb2 as _prompt_pb2
@@ -40,6 +41,7 @@ class GenerateRequest(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     MAX_QUEUE_DURATION_FIELD_NUMBER: _builtins.int
     MAX_DURATION_FIELD_NUMBER: _builtins.int
+    CONSTRAINT_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     CACHE_SALT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
@@ -96,6 +98,10 @@ class GenerateRequest(_message.Message):
         status OK. Default: no limit.
         """
 
+    @_builtins.property
+    def constraint(self) -> _constraint_pb2.Constraint:
+        """The form that every candidate has. Default: any."""
+
     def __init__(
         self,
         *,
@@ -109,12 +115,13 @@ class GenerateRequest(_message.Message):
         output: _output_pb2.Output | None = ...,
         max_queue_duration: _duration_pb2.Duration | None = ...,
         max_duration: _duration_pb2.Duration | None = ...,
+        constraint: _constraint_pb2.Constraint | None = ...,
         priority: _builtins.int = ...,
         cache_salt: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "output", b"output", "prompt", b"prompt", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "constraint", b"constraint", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "output", b"output", "prompt", b"prompt", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "chat", b"chat", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "model", b"model", "output", b"output", "priority", b"priority", "prompt", b"prompt", "request_id", b"request_id", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "chat", b"chat", "constraint", b"constraint", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "model", b"model", "output", b"output", "priority", b"priority", "prompt", b"prompt", "request_id", b"request_id", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_prompt: _TypeAlias = _typing.Literal["text", "token_ids", "chat"]  # noqa: Y015
     _WhichOneofArgType_prompt: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015

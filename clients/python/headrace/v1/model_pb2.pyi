@@ -33,6 +33,8 @@ class _CapabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Capability
     """CAPABILITY_COMPLETION: text and token ids are continued."""
     CAPABILITY_CHAT: _Capability.ValueType  # 2
     """CAPABILITY_CHAT: there is a chat template."""
+    CAPABILITY_CONSTRAINT: _Capability.ValueType  # 3
+    """CAPABILITY_CONSTRAINT: the form of answers can be constrained."""
 
 class Capability(_Capability, metaclass=_CapabilityEnumTypeWrapper):
     """Capability names something that a model can do."""
@@ -43,6 +45,8 @@ CAPABILITY_COMPLETION: Capability.ValueType  # 1
 """CAPABILITY_COMPLETION: text and token ids are continued."""
 CAPABILITY_CHAT: Capability.ValueType  # 2
 """CAPABILITY_CHAT: there is a chat template."""
+CAPABILITY_CONSTRAINT: Capability.ValueType  # 3
+"""CAPABILITY_CONSTRAINT: the form of answers can be constrained."""
 Global___Capability: _TypeAlias = Capability  # noqa: Y015
 
 @_typing.final
@@ -84,7 +88,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[Global___Capability.ValueType]:
-        """The kinds of prompt that the model takes."""
+        """The kinds of prompt that the model takes, and what else can be asked of it."""
 
     @_builtins.property
     def ready_time(self) -> _timestamp_pb2.Timestamp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from headrace_server.rpc.convert.checks import check_label, check_model_name, require, to_seconds
+from headrace_server.rpc.convert.constraint import to_constraint
 from headrace_server.rpc.convert.output import to_chunking, to_num_logprobs
 from headrace_server.rpc.convert.prompt import to_prompt
 from headrace_server.rpc.convert.sampling import to_num_candidates, to_sampling
@@ -58,6 +59,7 @@ def to_generation_request(
         num_top_logprobs=to_num_logprobs(output, "top_logprobs"),
         num_prompt_top_logprobs=to_num_logprobs(output, "prompt_logprobs"),
         chunking=to_chunking(output.chunking),
+        constraint=to_constraint(message.constraint) if message.HasField("constraint") else None,
         max_queue_seconds=_to_limit(message, "max_queue_duration"),
         max_seconds=_to_limit(message, "max_duration"),
         priority=message.priority,

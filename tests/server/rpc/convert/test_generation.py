@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import prompt_pb2
 from headrace_server.errors import InvalidFieldError
+from headrace_server.grammar.spec import (
+    ChoicesConstraint,
+    GrammarConstraint,
+    JsonObjectConstraint,
+    JsonSchemaConstraint,
+    RegexConstraint,
+)
 from headrace_server.rpc.convert.generation import to_generation_request
+from headrace_server.text.constraint import constraint_field
 from headrace_server.text.generation import (
     ChatMessage,
     ChatPrompt,
@@ -114,6 +122,9 @@ BAD_FIELDS = [
     ({"output": {"top_logprobs": 21}}, "output.top_logprobs"),
     ({"output": {"prompt_logprobs": -1}}, "output.prompt_logprobs"),
     ({"output": {"prompt_logprobs": 21}}, "output.prompt_logprobs"),
+    # the form of the answer
+    ({"constraint": {}}, "constraint"),
+    ({"constraint": {"json_object": False}}, "constraint.json_object"),
     # the queue and the cache
     ({"priority": -101}, "priority"),
     ({"priority": 101}, "priority"),
@@ -176,6 +187,8 @@ def test_a_request_without_a_prompt_is_refused():
         {"sampling": {"candidate_count": 16}},
         {"output": {"top_logprobs": 0, "prompt_logprobs": 20}},
         {"output": {"top_logprobs": 20, "prompt_logprobs": 0}},
+        {"constraint": {"json_object": True}},
+        {"constraint": {"regex": ""}},
         {"priority": -100},
         {"priority": 100, "cache_salt": "é" * 256},
         {"stopping": {"max_output_tokens": 0}},
@@ -211,6 +224,7 @@ def test_an_empty_request_takes_the_defaults_of_the_contract():
         max_queue_seconds=None,
         max_seconds=None,
         num_candidates=1,
+        constraint=None,
         num_top_logprobs=None,
         num_prompt_top_logprobs=None,
         priority=0,
@@ -259,6 +273,7 @@ def test_every_field_reaches_its_place():
         },
         max_queue_duration=Duration(seconds=2),
         max_duration=Duration(seconds=3, nanos=250_000_000),
+        constraint={"regex": "a+"},
         priority=-5,
         cache_salt="salt",
     ) == GenerationRequest(
@@ -280,6 +295,7 @@ def test_every_field_reaches_its_place():
         max_queue_seconds=2.0,
         max_seconds=3.25,
         num_candidates=2,
+        constraint=RegexConstraint("a+"),
         num_top_logprobs=3,
         num_prompt_top_logprobs=0,
         priority=-5,
@@ -303,6 +319,25 @@ def test_an_answer_is_opened_unless_the_last_message_goes_on(fields, opens_answe
     """add_generation_prompt defaults to true, and to false beside continue_final_message."""
     prompt = convert_request(chat={"messages": [{"role": USER}], **fields}).prompt
     assert prompt.add_generation_prompt == opens_answer
+
+
+@pytest.mark.parametrize(
+    ("fields", "spec"),
+    [
+        ({"json_schema": "{}"}, JsonSchemaConstraint("{}")),
+        ({"json_object": True}, JsonObjectConstraint()),
+        ({"regex": "a"}, RegexConstraint("a")),
+        ({"grammar": "start: "}, GrammarConstraint("start: ")),
+        ({"choices": {"texts": ["b", "a"]}}, ChoicesConstraint(("b", "a"))),
+        ({"choices": {}}, ChoicesConstraint(())),
+    ],
+    ids=str,
+)
+def test_each_form_is_a_constraint_of_its_own(fields, spec):
+    """Whether it can be followed is found out by others; the path of its field is known here."""
+    assert convert_request(constraint=fields).constraint == spec
+    [name] = fields
+    assert constraint_field(spec).startswith(f"constraint.{name}")
 
 
 def test_token_ids_are_given_on_as_they_are():
