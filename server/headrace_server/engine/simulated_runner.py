@@ -25,7 +25,6 @@ from headrace_server.engine.model_runner import (
     RowOutput,
 )
 from headrace_server.engine.simulated_choice import choose_token, token_logprobs
-from headrace_server.engine.simulated_vocabulary import END_OF_TURN as END_OF_TURN
 from headrace_server.engine.simulated_vocabulary import (
     FAULT_EXIT,
     FAULT_HANG,

@@ -14,7 +14,7 @@ from headrace_server.backends.interface import (
 )
 from headrace_server.backends.native import AdmissionLimits, NativeBackend, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
-from headrace_server.engine.simulated_runner import END_OF_TURN
+from headrace_server.engine.simulated_vocabulary import END_OF_TURN
 
 ADMISSION = AdmissionLimits()
 SUPERVISION = SupervisionLimits()
