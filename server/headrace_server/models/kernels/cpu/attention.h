@@ -32,20 +32,36 @@ struct Cache {
 constexpr int kMaxShared = 4;   // query heads computed together
 constexpr int kValueLanes = 3;  // vectors of a head computed together: 4 x 3 sums are registers
 
-// Scores of `shared` query heads, [shared, stride], for eight tokens at a time.
+// Scores of `shared` query heads, [shared, stride], for `lanes` vectors of tokens.
+template <class T, int shared, int lanes>
+void score(const float* queries, const T* keys, int head_dim, int block_size, Floats scale,
+           float* scores, int64_t stride) {
+  Floats acc[shared][lanes];
+  for (int h = 0; h < shared; ++h) {
+    for (int l = 0; l < lanes; ++l) acc[h][l] = zero();
+  }
+  for (int d = 0; d < head_dim; ++d) {
+    Floats key[lanes];
+    for (int l = 0; l < lanes; ++l) key[l] = load(keys + d * block_size + l * kLanes);
+    for (int h = 0; h < shared; ++h) {
+      const Floats query = broadcast(queries[h * head_dim + d]);
+      for (int l = 0; l < lanes; ++l) acc[h][l] = fma(query, key[l], acc[h][l]);
+    }
+  }
+  for (int h = 0; h < shared; ++h) {
+    for (int l = 0; l < lanes; ++l) store(scores + h * stride + l * kLanes, acc[h][l] * scale);
+  }
+}
+
 template <class T, int shared>
 void score_block(const float* queries, const T* keys, int head_dim, int block_size, Floats scale,
                  float* scores, int64_t stride) {
-  for (int t = 0; t < block_size; t += kLanes) {
-    Floats acc[shared];
-    for (int h = 0; h < shared; ++h) acc[h] = zero();
-    for (int d = 0; d < head_dim; ++d) {
-      const Floats key = load(keys + d * block_size + t);
-      for (int h = 0; h < shared; ++h) {
-        acc[h] = fma(broadcast(queries[h * head_dim + d]), key, acc[h]);
-      }
-    }
-    for (int h = 0; h < shared; ++h) store(scores + h * stride + t, acc[h] * scale);
+  int t = 0;
+  for (; t + 2 * kLanes <= block_size; t += 2 * kLanes) {
+    score<T, shared, 2>(queries, keys + t, head_dim, block_size, scale, scores + t, stride);
+  }
+  if (t < block_size) {
+    score<T, shared, 1>(queries, keys + t, head_dim, block_size, scale, scores + t, stride);
   }
 }
 

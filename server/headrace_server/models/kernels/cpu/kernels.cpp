@@ -53,13 +53,18 @@ void normalise(const float* x, const float* weight, float epsilon, int width, fl
 
 Floats silu(Floats x) { return x / (broadcast(1.0f) + exp(zero() - x)); }
 
-// Multiplies the panels of the calling thread and hands each to `finish(panel, sums, width)`.
+// Multiplies the panels of the calling thread and hands each to
+// `finish(first output, sums [rows, 16], width)`. `sums` holds `kTogether` panels.
 template <class Finish>
 void multiply(const Weights& w, const float* x, int rows, float* sums, Finish finish) {
   const Range part = my_part(panel_count(w));
-  for (int p = part.begin; p < part.end; ++p) {
-    multiply_panel(w, p, x, w.inputs, rows, sums);
-    finish(p, sums, std::min(kPanel, w.outputs - p * kPanel));
+  for (int first = part.begin; first < part.end; first += kTogether) {
+    const int panels = std::min(kTogether, part.end - first);
+    multiply_panels(w, first, panels, x, w.inputs, rows, sums);
+    for (int p = 0; p < panels; ++p) {
+      const int output = (first + p) * kPanel;
+      finish(output, sums + static_cast<int64_t>(p) * rows * kPanel, std::min(kPanel, w.outputs - output));
+    }
   }
 }
 
@@ -194,10 +199,10 @@ void headrace_project_and_store(const float* hidden, int32_t tokens, const Proje
 #pragma omp parallel
   {
     normalise_rows(hidden, projection->input_norm, tokens, w.inputs, normed);
-    float* sums = scratch(static_cast<size_t>(tokens) * kPanel);
-    multiply(w, normed, tokens, sums, [&](int panel, const float* result, int width) {
+    float* sums = scratch(static_cast<size_t>(tokens) * kTogether * kPanel);
+    multiply(w, normed, tokens, sums, [&](int first, const float* result, int width) {
       for_each_output(tokens, result, width, [&](int row, int i, float y) {
-        projected[static_cast<int64_t>(row) * w.outputs + panel * kPanel + i] = y;
+        projected[static_cast<int64_t>(row) * w.outputs + first + i] = y;
       });
     });
 #pragma omp barrier
@@ -241,33 +246,40 @@ void headrace_add_product(float* hidden, const float* x, int32_t rows, const Wei
   const Weights& w = *weights;
 #pragma omp parallel
   {
-    float* sums = scratch(static_cast<size_t>(rows) * kPanel);
-    multiply(w, x, rows, sums, [&](int panel, const float* result, int width) {
+    float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
+    multiply(w, x, rows, sums, [&](int first, const float* result, int width) {
       for_each_output(rows, result, width, [&](int row, int i, float y) {
-        hidden[static_cast<int64_t>(row) * w.outputs + panel * kPanel + i] += y;
+        hidden[static_cast<int64_t>(row) * w.outputs + first + i] += y;
       });
     });
   }
 }
 
-// gated [rows, outputs] = silu(gate(norm(hidden))) * up(norm(hidden)).
+// gated [rows, outputs] = silu(gate(norm(hidden))) * up(norm(hidden)); outputs fill their panels.
 void headrace_gate(const float* hidden, int32_t rows, const Norm* norm, const Weights* gate,
                    const Weights* up, float* normed, float* gated) {
   const Weights& w = *gate;
 #pragma omp parallel
   {
     normalise_rows(hidden, *norm, rows, w.inputs, normed);
-    float* sums = scratch(static_cast<size_t>(rows) * kPanel * 2);
-    float* up_sums = sums + static_cast<size_t>(rows) * kPanel;
-    multiply(w, normed, rows, sums, [&](int panel, float* result, int width) {
-      multiply_panel(*up, panel, normed, w.inputs, rows, up_sums);
-      for (int64_t i = 0; i < static_cast<int64_t>(rows) * kPanel; i += kLanes) {
-        store(result + i, silu(load(result + i)) * load(up_sums + i));
+    const size_t floats = static_cast<size_t>(rows) * kTogether * kPanel;
+    float* sums = scratch(2 * floats);
+    float* up_sums = sums + floats;
+    const Range part = my_part(panel_count(w));
+    for (int first = part.begin; first < part.end; first += kTogether) {
+      const int panels = std::min(kTogether, part.end - first);
+      multiply_panels(*gate, first, panels, normed, w.inputs, rows, sums);
+      multiply_panels(*up, first, panels, normed, w.inputs, rows, up_sums);
+      for (int p = 0; p < panels; ++p) {
+        for (int r = 0; r < rows; ++r) {
+          const int64_t from = (static_cast<int64_t>(p) * rows + r) * kPanel;
+          float* to = gated + static_cast<int64_t>(r) * w.outputs + (first + p) * kPanel;
+          for (int i = 0; i < kPanel; i += kLanes) {
+            store(to + i, silu(load(sums + from + i)) * load(up_sums + from + i));
+          }
+        }
       }
-      for_each_output(rows, result, width, [&](int row, int i, float y) {
-        gated[static_cast<int64_t>(row) * w.outputs + panel * kPanel + i] = y;
-      });
-    });
+    }
   }
 }
 
@@ -283,10 +295,10 @@ void headrace_head(const float* hidden, const int64_t* indices, int32_t rows, co
                 normed + static_cast<int64_t>(r) * w.inputs);
     }
 #pragma omp barrier
-    float* sums = scratch(static_cast<size_t>(rows) * kPanel);
-    multiply(w, normed, rows, sums, [&](int panel, const float* result, int width) {
+    float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
+    multiply(w, normed, rows, sums, [&](int first, const float* result, int width) {
       for_each_output(rows, result, width, [&](int row, int i, float y) {
-        logits[static_cast<int64_t>(row) * w.outputs + panel * kPanel + i] = y;
+        logits[static_cast<int64_t>(row) * w.outputs + first + i] = y;
       });
     });
   }

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
 #include "simd.h"
 
@@ -18,7 +17,7 @@ constexpr int kPanel = 2 * kLanes;  // outputs in a panel
 constexpr int kGroup = 32;          // inputs that share a scale
 constexpr int kSpan = 256;          // inputs whose decoded weights stay in the L1 cache
 constexpr int kRows = 6;            // rows of a tile: 12 sums, 2 weights and 1 input are registers
-constexpr int kFewRows = 4;         // up to here decoding twice is cheaper than a buffer
+constexpr int kTogether = 2;        // panels of one call
 
 enum class Format : int32_t { kFp16 = 0, kInt8 = 1, kInt4 = 2 };
 
@@ -40,6 +39,7 @@ struct Pair {
 
 class Fp16Decoder {
  public:
+  Fp16Decoder() = default;
   explicit Fp16Decoder(const uint8_t* panel) : panel_(reinterpret_cast<const half*>(panel)) {}
   void group(int g) { at_ = panel_ + static_cast<int64_t>(g) * kGroup * kPanel; }
   Pair pair(int i) const {
@@ -48,13 +48,14 @@ class Fp16Decoder {
   }
 
  private:
-  const half* panel_;
+  const half* panel_ = nullptr;
   const half* at_ = nullptr;
 };
 
 // A group: 16 fp16 scales, then 32 x 16 signed bytes.
 class Int8Decoder {
  public:
+  Int8Decoder() = default;
   explicit Int8Decoder(const uint8_t* panel) : panel_(panel) {}
   void group(int g) {
     const uint8_t* p = panel_ + static_cast<int64_t>(g) * (kPanel * 2 + kGroup * kPanel);
@@ -69,7 +70,7 @@ class Int8Decoder {
   }
 
  private:
-  const uint8_t* panel_;
+  const uint8_t* panel_ = nullptr;
   const int8_t* at_ = nullptr;
   Floats scale0_, scale1_;
 };
@@ -78,6 +79,7 @@ class Int8Decoder {
 // the even input. A weight is scale * number + offset: the blocks of GGUF's Q4_1.
 class Int4Decoder {
  public:
+  Int4Decoder() = default;
   explicit Int4Decoder(const uint8_t* panel) : panel_(panel) {}
   void group(int g) {
     const uint8_t* p = panel_ + static_cast<int64_t>(g) * (kPanel * 4 + kGroup * kPanel / 2);
@@ -98,39 +100,47 @@ class Int4Decoder {
   }
 
  private:
-  const uint8_t* panel_;
+  const uint8_t* panel_ = nullptr;
   const uint8_t* at_ = nullptr;
   Floats scale0_, scale1_, offset0_, offset1_;
 };
 
-// Prefetch distance of weights, in bytes: a stream of panels is read once and from memory.
-constexpr int kAhead = 2048;
-
-// Sums of `rows` rows, decoding while multiplying. `sums` is [rows, 16].
-template <class Decoder, int rows>
-void multiply_few(const uint8_t* panel, int inputs, const float* x, int64_t x_stride,
-                  float* sums) {
-  Decoder decoder(panel);
-  Floats acc[rows][2];
-  for (int r = 0; r < rows; ++r) acc[r][0] = acc[r][1] = zero();
+// Sums of `rows` rows with `panels` neighbouring panels, decoding while multiplying. Several
+// panels are several independent chains of sums, which is what one row needs to keep the
+// multipliers busy. `sums` is [panels, rows, 16].
+template <class Decoder, int rows, int panels>
+void multiply_few(const uint8_t* data, int64_t bytes_per_panel, int inputs, const float* x,
+                  int64_t x_stride, float* sums) {
+  Decoder decoders[panels];
+  for (int p = 0; p < panels; ++p) decoders[p] = Decoder(data + p * bytes_per_panel);
+  Floats acc[panels][rows][2];
+  for (int p = 0; p < panels; ++p) {
+    for (int r = 0; r < rows; ++r) acc[p][r][0] = acc[p][r][1] = zero();
+  }
   for (int g = 0; g < inputs / kGroup; ++g) {
-    decoder.group(g);
+    for (int p = 0; p < panels; ++p) decoders[p].group(g);
     const float* at = x + g * kGroup;
     for (int i = 0; i < kGroup / 2; ++i) {
-      const Pair w = decoder.pair(i);
-      for (int r = 0; r < rows; ++r) {
-        const Floats first = broadcast(at[r * x_stride + 2 * i]);
-        const Floats second = broadcast(at[r * x_stride + 2 * i + 1]);
-        acc[r][0] = fma(first, w.a0, acc[r][0]);
-        acc[r][1] = fma(first, w.a1, acc[r][1]);
-        acc[r][0] = fma(second, w.b0, acc[r][0]);
-        acc[r][1] = fma(second, w.b1, acc[r][1]);
+      for (int p = 0; p < panels; ++p) {
+        const Pair w = decoders[p].pair(i);
+        for (int r = 0; r < rows; ++r) {
+          const Floats input = broadcast(at[r * x_stride + 2 * i]);
+          acc[p][r][0] = fma(input, w.a0, acc[p][r][0]);
+          acc[p][r][1] = fma(input, w.a1, acc[p][r][1]);
+        }
+        for (int r = 0; r < rows; ++r) {
+          const Floats input = broadcast(at[r * x_stride + 2 * i + 1]);
+          acc[p][r][0] = fma(input, w.b0, acc[p][r][0]);
+          acc[p][r][1] = fma(input, w.b1, acc[p][r][1]);
+        }
       }
     }
   }
-  for (int r = 0; r < rows; ++r) {
-    store(sums + r * kPanel, acc[r][0]);
-    store(sums + r * kPanel + kLanes, acc[r][1]);
+  for (int p = 0; p < panels; ++p) {
+    for (int r = 0; r < rows; ++r) {
+      store(sums + (p * rows + r) * kPanel, acc[p][r][0]);
+      store(sums + (p * rows + r) * kPanel + kLanes, acc[p][r][1]);
+    }
   }
 }
 
@@ -196,30 +206,42 @@ void multiply_many(const uint8_t* panel, int inputs, const float* x, int64_t x_s
 }
 
 template <class Decoder>
-void multiply_panel(const uint8_t* panel, int inputs, const float* x, int64_t x_stride, int rows,
-                    float* sums) {
-  switch (rows) {
-    case 1: return multiply_few<Decoder, 1>(panel, inputs, x, x_stride, sums);
-    case 2: return multiply_few<Decoder, 2>(panel, inputs, x, x_stride, sums);
-    case 3: return multiply_few<Decoder, 3>(panel, inputs, x, x_stride, sums);
-    case 4: return multiply_few<Decoder, 4>(panel, inputs, x, x_stride, sums);
-    default: return multiply_many<Decoder>(panel, inputs, x, x_stride, rows, sums);
+void multiply_panels(const uint8_t* data, int64_t stride, int panels, int inputs, const float* x,
+                     int64_t x_stride, int rows, float* sums) {
+  if (panels == kTogether) {
+    if (rows == 1) return multiply_few<Decoder, 1, kTogether>(data, stride, inputs, x, x_stride, sums);
+    if (rows == 2) return multiply_few<Decoder, 2, kTogether>(data, stride, inputs, x, x_stride, sums);
+  }
+  for (int p = 0; p < panels; ++p, data += stride, sums += rows * kPanel) {
+    switch (rows) {
+      case 1: multiply_few<Decoder, 1, 1>(data, stride, inputs, x, x_stride, sums); break;
+      case 2: multiply_few<Decoder, 2, 1>(data, stride, inputs, x, x_stride, sums); break;
+      case 3: multiply_few<Decoder, 3, 1>(data, stride, inputs, x, x_stride, sums); break;
+      case 4: multiply_few<Decoder, 4, 1>(data, stride, inputs, x, x_stride, sums); break;
+      case 5: multiply_few<Decoder, 5, 1>(data, stride, inputs, x, x_stride, sums); break;
+      case 6: multiply_few<Decoder, 6, 1>(data, stride, inputs, x, x_stride, sums); break;
+      default: multiply_many<Decoder>(data, inputs, x, x_stride, rows, sums); break;
+    }
   }
 }
 
-// The products of `rows` rows with one panel, bias included: `sums` [rows, 16].
-inline void multiply_panel(const Weights& w, int panel, const float* x, int64_t x_stride, int rows,
-                           float* sums) {
-  const uint8_t* data = w.data + panel * w.bytes_per_panel;
+// The products of `rows` rows with up to `kTogether` panels, bias included: [panels, rows, 16].
+inline void multiply_panels(const Weights& w, int first, int panels, const float* x,
+                            int64_t x_stride, int rows, float* sums) {
+  const int64_t stride = w.bytes_per_panel;
+  const uint8_t* data = w.data + first * stride;
   switch (w.format) {
-    case Format::kFp16: multiply_panel<Fp16Decoder>(data, w.inputs, x, x_stride, rows, sums); break;
-    case Format::kInt8: multiply_panel<Int8Decoder>(data, w.inputs, x, x_stride, rows, sums); break;
-    case Format::kInt4: multiply_panel<Int4Decoder>(data, w.inputs, x, x_stride, rows, sums); break;
+    case Format::kFp16: multiply_panels<Fp16Decoder>(data, stride, panels, w.inputs, x, x_stride, rows, sums); break;
+    case Format::kInt8: multiply_panels<Int8Decoder>(data, stride, panels, w.inputs, x, x_stride, rows, sums); break;
+    case Format::kInt4: multiply_panels<Int4Decoder>(data, stride, panels, w.inputs, x, x_stride, rows, sums); break;
   }
   if (w.bias == nullptr) return;
-  const int width = std::min(kPanel, w.outputs - panel * kPanel);
-  for (int r = 0; r < rows; ++r) {
-    for (int i = 0; i < width; ++i) sums[r * kPanel + i] += w.bias[panel * kPanel + i];
+  for (int p = 0; p < panels; ++p) {
+    const float* bias = w.bias + (first + p) * kPanel;
+    const int width = std::min(kPanel, w.outputs - (first + p) * kPanel);
+    for (int r = 0; r < rows; ++r) {
+      for (int i = 0; i < width; ++i) sums[(p * rows + r) * kPanel + i] += bias[i];
+    }
   }
 }
 
