@@ -95,15 +95,16 @@ class Environment:
         """The version of the rival, or None where it is not installed."""
         if not self.python.exists():
             return None
-        code = f"from importlib.metadata import version; print(version({self.package!r}))"
+        return self.output_of(
+            f"from importlib.metadata import version; print(version({self.package!r}))"
+        )
+
+    def output_of(self, code: str) -> str | None:
+        """What its interpreter prints for this code; None where that fails or prints nothing."""
         result = subprocess.run(
             [self.python, "-c", code], capture_output=True, text=True, check=False
         )
         return result.stdout.strip() or None
-
-    def site_packages(self) -> Path:
-        """Where its packages are."""
-        return next((self.directory / "lib").glob("python*/site-packages"))
 
 
 def environment(recipe: Recipe, cache: Path) -> Environment:

@@ -82,7 +82,8 @@ class HttpClient:
 @asynccontextmanager
 async def http_client(url: str, fields: Mapping[str, Any]) -> AsyncIterator[HttpClient]:
     """Open a client for as many concurrent requests as there are."""
-    connector = aiohttp.TCPConnector(limit=0)
+    # A connection for each request: some servers close an idle one while it is taken again.
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
     # The time limit of the cell is the only one.
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(url, connector=connector, timeout=timeout) as session:

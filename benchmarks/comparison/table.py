@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from comparison import part
@@ -20,6 +21,7 @@ _LIST_METRICS = {
     part.TRANSPORT: ("Headrace's fronts with a simulated engine", transport.METRICS),
 }
 _NUM_ROUNDS_TITLE = "rounds"
+_MAX_PROBLEM_CHARACTERS = 90
 
 
 def render(rows: Sequence[Row], rivals: Collection[str]) -> str:
@@ -55,7 +57,7 @@ def _grid_lines(rows: Sequence[Row], rivals: Collection[str]) -> list[list[str]]
         for row in same:
             line = ["" if row is not same[0] else case, row.peer]
             if row.problem is not None:
-                lines.append([*line, row.problem])
+                lines.append([*line, _short(row.problem)])
                 continue
             for metric in GRID_METRICS:
                 value = row.figures[metric.key]
@@ -79,7 +81,7 @@ def _list_lines(rows: Sequence[Row], metrics: Sequence[Metric]) -> list[list[str
     for row in rows:
         line = [row.case, row.peer]
         if row.problem is not None:
-            lines.append([*line, row.problem])
+            lines.append([*line, _short(row.problem)])
             continue
         line += [metric.show(row.figures[metric.key]) for metric in metrics]
         lines.append([*line, str(row.num_rounds)])
@@ -94,12 +96,17 @@ def _front_lines(rows: Sequence[Row]) -> list[list[str]]:
     }
     for row in rows:
         if row.problem is not None:
-            lines.append([row.case, row.peer, row.problem])
+            lines.append([row.case, row.peer, _short(row.problem)])
             continue
         value, engine = row.figures[rate.key], engines.get(row.case)
         shown = share.show(value / engine) if engine else ""
         lines.append([row.case, row.peer, rate.show(value), shown, str(row.num_rounds)])
     return lines
+
+
+def _short(problem: str) -> str:
+    """The JSON has all of it."""
+    return textwrap.shorten(problem, _MAX_PROBLEM_CHARACTERS, placeholder=" …")
 
 
 def _layout(lines: Sequence[Sequence[str]]) -> str:

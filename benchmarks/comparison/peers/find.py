@@ -9,7 +9,7 @@ from comparison.environment import RECIPES, Environment, environment
 from comparison.gguf_f16 import weight_type
 from comparison.peer import Absence
 from comparison.peers.headrace import headrace
-from comparison.peers.llama_cpp import llama_cpp
+from comparison.peers.llama_cpp import PROGRAM_CODE, llama_cpp
 from comparison.peers.transformers_serve import transformers_serve
 from comparison.peers.vllm import vllm
 
@@ -60,15 +60,23 @@ def find_peers(
             reason = f"not installed; run `python benchmarks/rivals.py install {recipe.name}`"
             absent.append(Absence(recipe.name, reason))
             continue
-        present.extend(_MAKERS[recipe.name](found, version, model))
+        made = _MAKERS[recipe.name](found, version, model)
+        if not made:
+            absent.append(
+                Absence(recipe.name, f"{recipe.package} holds no server; install it anew")
+            )
+        present.extend(made)
     present.extend(headrace(variant, model) for variant in variants)
     return Peers(tuple(present), tuple(absent))
 
 
 def _llama_cpp(found: Environment, version: str, model: ModelFiles) -> list[Peer]:
+    program = found.output_of(PROGRAM_CODE)
+    if program is None:
+        return []
     return [
-        llama_cpp(found, version, model.f16_gguf, "F16"),
-        llama_cpp(found, version, model.gguf, weight_type(model.gguf)),
+        llama_cpp(program, version, model.f16_gguf, "F16"),
+        llama_cpp(program, version, model.gguf, weight_type(model.gguf)),
     ]
 
 

