@@ -50,13 +50,20 @@ def test_flags_become_fields(generate, server):
     """Each flag sets its field of the request."""
     flags = (
         "--model small --temperature 0 --top-p 0.5 --top-k 7 --min-p 0.25 --seed -3 --max-tokens 9 "
-        "--min-tokens 2 --stop END --stop . --include-stop --ignore-end-of-text --timeout 60"
+        "--min-tokens 2 --stop END --stop . --include-stop --ignore-end-of-text --timeout 60 "
+        "--presence-penalty 0.5 --frequency-penalty -0.5 --repetition-penalty 1.5 --candidates 1 "
+        "--regex a+ --logprobs 0 --priority -7 --cache-salt salt"
     )
     generate("Hi", *flags.split())
     expected = pb.GenerateRequest(model="small", text="Hi")
     sampling, stopping = expected.sampling, expected.stopping
     sampling.temperature, sampling.top_p, sampling.top_k = 0, 0.5, 7
     sampling.min_p, sampling.seed = 0.25, -3
+    sampling.presence_penalty, sampling.frequency_penalty = 0.5, -0.5
+    sampling.repetition_penalty, sampling.candidate_count = 1.5, 1
+    expected.constraint.regex = "a+"
+    expected.output.top_logprobs = 0
+    expected.priority, expected.cache_salt = -7, "salt"
     stopping.max_output_tokens, stopping.min_output_tokens = 9, 2
     stopping.stop_sequences.extend(["END", "."])
     stopping.include_stop_in_output = stopping.ignore_end_of_text = True
@@ -87,7 +94,7 @@ def test_json_is_one_object(generate):
         "text": "Hello 🌍",
         "token_ids": [1, 2, 0],
         "finish": {"reason": "end_of_text", "stop_sequence": None, "stop_token_id": None},
-        "usage": {"prompt_token_count": 5, "output_token_count": 3},
+        "usage": {"prompt_token_count": 5, "output_token_count": 3, "cached_token_count": 0},
         "timing": {"queue_seconds": 0.01, "first_token_seconds": 0.25, "total_seconds": 1.5},
         "request_id": "0123456789abcdef",
     }

@@ -22,4 +22,12 @@ def test_models_are_a_list_in_json(run, server):
     (model,) = json.loads(run("models", "--target", server.target, "--json").stdout)
     assert model["name"] == "tiny"
     assert model["ready_time"] == "2026-01-02T03:04:05+00:00"
-    assert model["default_sampling"] == {"temperature": 0.5, "top_p": 1.0, "top_k": 0, "min_p": 0.0}
+    assert model["default_sampling"] == {
+        "temperature": 0.5,
+        "top_p": 1.0,
+        "top_k": 0,
+        "min_p": 0.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.25,
+        "repetition_penalty": 1.0,
+    }

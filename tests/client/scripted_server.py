@@ -229,6 +229,7 @@ def a_model(name: str = "tiny") -> Model:
     )
     model.default_sampling.temperature = 0.5
     model.default_sampling.top_p = 1.0
+    model.default_sampling.frequency_penalty = 0.25
     model.ready_time.FromJsonString("2026-01-02T03:04:05Z")
     return model
 

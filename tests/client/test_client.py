@@ -16,7 +16,9 @@ TINY = Model(
     aliases=("small",),
     context_length=2048,
     vocabulary_size=500,
-    default_sampling=Sampling(temperature=0.5, top_p=1.0, top_k=0, min_p=0.0),
+    default_sampling=Sampling(
+        temperature=0.5, top_p=1.0, top_k=0, min_p=0.0, frequency_penalty=0.25
+    ),
     end_of_text_token_ids=(0,),
     capabilities=(Capability.COMPLETION, Capability.CHAT),
     tokenizer_fingerprint="f00d",

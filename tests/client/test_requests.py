@@ -19,16 +19,26 @@ ALL_OPTIONS = {
     "top_k": 0,
     "min_p": 0.25,
     "seed": -(2**63),
+    "presence_penalty": 0.0,
+    "frequency_penalty": -0.5,
+    "repetition_penalty": 1.5,
+    "logit_bias": {5: -100, 0: 0.5},
+    "candidate_count": 2,
     "max_output_tokens": 0,
     "min_output_tokens": 2,
     "stop": ["\n", "END"],
     "stop_token_ids": [3, 4],
     "ignore_end_of_text": False,
     "include_stop": True,
+    "regex": "a+",
     "max_queue_seconds": 1.5,
     "max_seconds": 90,
     "output_text": False,
     "output_token_ids": False,
+    "top_logprobs": 0,
+    "prompt_logprobs": 3,
+    "priority": -7,
+    "cache_salt": "salt",
     "request_id": "label",
     "chunk_min_tokens": 8,
     "chunk_max_delay_seconds": 0.0,
@@ -38,13 +48,23 @@ ALL_FIELDS = """
     model: "tiny"
     request_id: "label"
     text: "Hi"
-    sampling { temperature: 0 top_p: 0.5 top_k: 0 min_p: 0.25 seed: -9223372036854775808 }
+    sampling {
+      temperature: 0 top_p: 0.5 top_k: 0 min_p: 0.25 seed: -9223372036854775808
+      presence_penalty: 0 frequency_penalty: -0.5 repetition_penalty: 1.5
+      logit_bias { key: 5 value: -100 } logit_bias { key: 0 value: 0.5 } candidate_count: 2
+    }
     stopping {
       max_output_tokens: 0 min_output_tokens: 2
       stop_sequences: "\\n" stop_sequences: "END" stop_token_ids: 3 stop_token_ids: 4
       ignore_end_of_text: false include_stop_in_output: true
     }
-    output { text: false token_ids: false chunking { min_tokens: 8 max_delay { } } }
+    constraint { regex: "a+" }
+    output {
+      text: false token_ids: false chunking { min_tokens: 8 max_delay { } }
+      top_logprobs: 0 prompt_logprobs: 3
+    }
+    priority: -7
+    cache_salt: "salt"
     max_queue_duration { seconds: 1 nanos: 500000000 }
     max_duration { seconds: 90 }
 """
@@ -71,6 +91,40 @@ def test_a_whole_answer_is_asked_for_in_one_response():
 def test_one_stop_is_one_stop():
     """A single text to stop at is not taken for a list of characters."""
     assert list(stream_request("Hi", {"stop": "END"}).stopping.stop_sequences) == ["END"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"json_schema": '{"type": "object"}'}, 'json_schema: "{\\"type\\": \\"object\\"}"'),
+        ({"json_schema": {"enum": ["é", 1]}}, 'json_schema: "{\\"enum\\": [\\"é\\", 1]}"'),
+        ({"json_schema": {}}, 'json_schema: "{}"'),
+        ({"json_object": True}, "json_object: true"),
+        ({"regex": ""}, 'regex: ""'),
+        ({"grammar": "start: "}, 'grammar: "start: "'),
+        ({"choices": ("b", "a")}, 'choices { texts: "b" texts: "a" }'),
+        ({"choices": []}, "choices { }"),
+    ],
+)
+def test_the_form_of_an_answer_is_a_constraint(options, expected):
+    """A schema may be a dict, in whose order its properties come; nothing given is dropped."""
+    request = stream_request("Hi", options)
+    assert request.constraint == Parse(expected, type(request.constraint)())
+
+
+def test_no_json_object_is_no_constraint():
+    """False is the default and asks for nothing, also beside another form."""
+    assert not stream_request("Hi", {"json_object": False}).HasField("constraint")
+    request = stream_request("Hi", {"json_object": False, "regex": "a"})
+    assert request.constraint.regex == "a"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_schema_with_what_json_lacks_is_refused(number):
+    """It is named as the option that it is."""
+    with pytest.raises(InvalidRequestError) as caught:
+        stream_request("Hi", {"json_schema": {"maximum": number}})
+    assert caught.value.field == "json_schema"
 
 
 def test_messages_become_a_chat():
@@ -109,6 +163,16 @@ def test_an_empty_prompt_reaches_the_server(kind):
         ("Hi", {"top_k": 1.5}),
         ("Hi", {"stop": 5}),
         ("Hi", {"stop": [5]}),
+        ("Hi", {"logit_bias": {"5": 1.0}}),
+        ("Hi", {"logit_bias": {5: "more"}}),
+        ("Hi", {"logit_bias": [5]}),
+        ("Hi", {"candidate_count": 1.5}),
+        ("Hi", {"regex": "a", "grammar": "start: "}),
+        ("Hi", {"json_object": True, "choices": ["a"]}),
+        ("Hi", {"choices": "ab"}),
+        ("Hi", {"choices": [5]}),
+        ("Hi", {"json_schema": {"enum": [object()]}}),
+        ("Hi", {"json_object": "yes"}),
         ("Hi", {"max_seconds": "long"}),
         (7, {}),
         (None, {"token_ids": "abc"}),

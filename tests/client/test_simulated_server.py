@@ -1,6 +1,7 @@
 """The client against the real server with the simulated engine."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -61,6 +62,40 @@ def test_pieces_joined_are_the_whole_answer(client):
     assert stream.generation.usage == whole.usage
     assert whole.request_id
     assert 0 < whole.timing.first_token_seconds <= whole.timing.total_seconds
+
+
+def test_every_wish_for_an_answer_is_met(client):
+    """Candidates, a form, likelihoods and penalties, all in one call."""
+    whole = client.generate(
+        "Once",
+        candidate_count=2,
+        seed=7,
+        regex="[a-d]{40}",
+        top_logprobs=2,
+        prompt_logprobs=1,
+        presence_penalty=0.5,
+        frequency_penalty=0.5,
+        repetition_penalty=1.1,
+        logit_bias={ord("a"): 5},
+        priority=3,
+        cache_salt="salt",
+    )
+    assert len(whole.candidates) == 2
+    for candidate in whole.candidates:
+        assert re.fullmatch("[a-d]{40}", candidate.text)
+        assert candidate.finish_reason is FinishReason.END_OF_TEXT
+        told = b"".join(each.token_bytes for each in candidate.logprobs)
+        assert told.decode() == candidate.text
+        assert [len(each.top) for each in candidate.logprobs] == [2] * len(candidate.token_ids)
+    assert whole.usage.output_token_count == sum(len(c.token_ids) for c in whole.candidates)
+    assert b"".join(each.token_bytes for each in whole.prompt_logprobs) == b"Once"
+
+
+def test_a_form_that_cannot_be_followed_is_an_option_at_fault(client):
+    """The error names the option, and an unreadable schema is told in words."""
+    with pytest.raises(headrace.InvalidRequestError) as caught:
+        client.generate("Once", json_schema={"type": "nothing"})
+    assert (caught.value.field, caught.value.reason) == ("json_schema", "INVALID_CONSTRAINT")
 
 
 async def test_both_clients_get_the_same(client, target):

@@ -8,6 +8,7 @@ import pytest
 
 from headrace import (
     CallCancelledError,
+    Candidate,
     Client,
     DeadlineExceededError,
     Delta,
@@ -32,9 +33,7 @@ from tests.client.scripted_server import (
 
 END = Finish(FinishReason.END_OF_TEXT)
 WHOLE = Generation(
-    text="Hello 🌍",
-    token_ids=(1, 2, 0),
-    finish=END,
+    candidates=(Candidate(text="Hello 🌍", token_ids=(1, 2, 0), finish=END),),
     usage=Usage(prompt_token_count=5, output_token_count=3),
     timing=Timing(queue_seconds=0.01, first_token_seconds=0.25, total_seconds=1.5),
     request_id=REQUEST_ID,

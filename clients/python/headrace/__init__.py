@@ -26,8 +26,10 @@ if TYPE_CHECKING:
         QueueTimeoutError,
         UnavailableError,
     )
+    from headrace.logprobs import TokenLogprobs, TopLogprob
     from headrace.options import ChatMessage, GenerateOptions, PromptOptions, StreamOptions
     from headrace.results import (
+        Candidate,
         Capability,
         Delta,
         Finish,
@@ -47,6 +49,7 @@ __all__ = [
     "AsyncClient",
     "AsyncGenerationStream",
     "CallCancelledError",
+    "Candidate",
     "Capability",
     "ChatMessage",
     "Client",
@@ -71,13 +74,15 @@ __all__ = [
     "Sampling",
     "StreamOptions",
     "Timing",
+    "TokenLogprobs",
     "Tokenization",
+    "TopLogprob",
     "UnavailableError",
     "Usage",
     "__version__",
 ]
 
-_MODULES = ("client", "async_client", "errors", "options", "results", "streams")
+_MODULES = ("client", "async_client", "errors", "logprobs", "options", "results", "streams")
 
 
 def _load(name: str) -> object:

@@ -200,5 +200,7 @@ class AsyncClient:
 
     def _stream(self, request: GenerateRequest, timeout: float | None) -> AsyncGenerationStream:
         return AsyncGenerationStream(
-            lambda: self._inference.Generate(request, timeout=timeout), self._address
+            lambda: self._inference.Generate(request, timeout=timeout),
+            self._address,
+            num_candidates=requests.num_candidates(request),
         )

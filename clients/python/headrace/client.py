@@ -181,5 +181,7 @@ class Client:
 
     def _stream(self, request: GenerateRequest, timeout: float | None) -> GenerationStream:
         return GenerationStream(
-            lambda: self._inference.Generate(request, timeout=timeout), self._address
+            lambda: self._inference.Generate(request, timeout=timeout),
+            self._address,
+            num_candidates=requests.num_candidates(request),
         )

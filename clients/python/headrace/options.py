@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NotRequired
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NotRequired
 
 
 class ChatMessage(TypedDict):
@@ -60,8 +60,16 @@ class GenerateOptions(PromptOptions, total=False):
         top_p: the probability mass to choose from, above 0 and up to 1.
         top_k: the number of the most likely tokens to choose from; 0 leaves all.
         min_p: the least probability relative to the most likely token, 0 to 1.
-        seed: the same seed, prompt and options give the same answer. Default: a
-            fresh one for each call.
+        seed: the same seed, prompt and options give the same answer; candidate i
+            has this one + i. Default: a fresh one for each call.
+        presence_penalty: the number that is taken off the logits of tokens that the
+            output holds already, from -2 to 2.
+        frequency_penalty: the same for each time that it holds them.
+        repetition_penalty: the number that divides positive logits of tokens that
+            prompt or output hold already and multiplies negative ones, 0.1 to 10.
+        logit_bias: the numbers that are added to the logits of some tokens, by id, each
+            from -100 to 100. Default: none.
+        candidate_count: the number of answers to the prompt, 1 to 16. Default: 1.
         max_output_tokens: the largest number of tokens. Default: the room that the
             prompt leaves.
         min_output_tokens: the number of tokens before which nothing ends the answer.
@@ -70,12 +78,27 @@ class GenerateOptions(PromptOptions, total=False):
         stop_token_ids: token ids that end the answer, beside the model's own.
         ignore_end_of_text: whether the model runs on past its end. Default: False.
         include_stop: whether the stop that matched stays in the text. Default: False.
+        json_schema: the JSON Schema of the answer, as a dict or as JSON text. Of this and
+            the next four options at most one may be given.
+        json_object: whether the answer is a JSON object of any content. Default: False.
+        regex: the regular expression that matches the whole answer.
+        grammar: the grammar of the answer in llguidance's variant of the Lark syntax.
+        choices: the texts of which the answer is one.
         max_queue_seconds: the longest wait for the engine; past it
             `QueueTimeoutError` is raised. Default: no limit.
         max_seconds: the longest time for the answer; past it the answer ends where
             it is, with `FinishReason.TIME_LIMIT`. Default: no limit.
         output_text: whether the answer carries text. Default: True.
         output_token_ids: whether the answer carries token ids. Default: True.
+        top_logprobs: the number of the most likely tokens, 0 to 20, to tell with the log
+            probability of each output token. Default: no log probabilities are told.
+        prompt_logprobs: the same for the tokens of the prompt; with
+            ``max_output_tokens=0`` nothing else is made.
+        priority: the rank in the server's queue, -100 to 100; those of a higher one come
+            first. Default: 0.
+        cache_salt: a secret, of at most 256 characters; only requests with the same one
+            share what the server remembers of prompts. Default: shared with all who
+            give none.
         request_id: a label for the server's log, at most 128 printable ASCII
             characters; only one request with it is answered at a time.
     """
@@ -85,16 +108,30 @@ class GenerateOptions(PromptOptions, total=False):
     top_k: int | None
     min_p: float | None
     seed: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    repetition_penalty: float | None
+    logit_bias: Mapping[int, float] | None
+    candidate_count: int | None
     max_output_tokens: int | None
     min_output_tokens: int | None
     stop: str | Sequence[str] | None
     stop_token_ids: Sequence[int] | None
     ignore_end_of_text: bool | None
     include_stop: bool | None
+    json_schema: Mapping[str, Any] | str | None
+    json_object: bool | None
+    regex: str | None
+    grammar: str | None
+    choices: Sequence[str] | None
     max_queue_seconds: float | None
     max_seconds: float | None
     output_text: bool | None
     output_token_ids: bool | None
+    top_logprobs: int | None
+    prompt_logprobs: int | None
+    priority: int | None
+    cache_salt: str | None
     request_id: str | None
 
 

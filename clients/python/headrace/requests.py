@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -24,20 +26,35 @@ _FIELD_OF_OPTION = {
     "top_k": "sampling.top_k",
     "min_p": "sampling.min_p",
     "seed": "sampling.seed",
+    "presence_penalty": "sampling.presence_penalty",
+    "frequency_penalty": "sampling.frequency_penalty",
+    "repetition_penalty": "sampling.repetition_penalty",
+    "logit_bias": "sampling.logit_bias",
+    "candidate_count": "sampling.candidate_count",
     "max_output_tokens": "stopping.max_output_tokens",
     "min_output_tokens": "stopping.min_output_tokens",
     "stop": "stopping.stop_sequences",
     "stop_token_ids": "stopping.stop_token_ids",
     "ignore_end_of_text": "stopping.ignore_end_of_text",
     "include_stop": "stopping.include_stop_in_output",
+    "json_schema": "constraint.json_schema",
+    "json_object": "constraint.json_object",
+    "regex": "constraint.regex",
+    "grammar": "constraint.grammar",
+    "choices": "constraint.choices.texts",
     "max_queue_seconds": "max_queue_duration",
     "max_seconds": "max_duration",
     "output_text": "output.text",
     "output_token_ids": "output.token_ids",
+    "top_logprobs": "output.top_logprobs",
+    "prompt_logprobs": "output.prompt_logprobs",
+    "priority": "priority",
+    "cache_salt": "cache_salt",
     "chunk_min_tokens": "output.chunking.min_tokens",
     "chunk_max_delay_seconds": "output.chunking.max_delay",
     "request_id": "request_id",
 }
+_FORM_OPTIONS = ("json_schema", "json_object", "regex", "grammar", "choices")
 _CHAT_OPTIONS = ("add_generation_prompt", "continue_final_message")
 _OPTION_OF_FIELD = {
     "text": "prompt",
@@ -86,6 +103,12 @@ def detokenize_request(
     return request
 
 
+def num_candidates(request: GenerateRequest) -> int:
+    """Return how many candidates a request asks for."""
+    sampling = request.sampling
+    return max(1, sampling.candidate_count) if sampling.HasField("candidate_count") else 1
+
+
 def option_of_field(field: str) -> str:
     """Return the option that a caller of this client knows the field by, such as
     ``stop[2]`` for ``stopping.stop_sequences[2]``; an unknown field as it is.
@@ -112,9 +135,35 @@ def _generate_request(prompt: str | None, values: dict[str, Any]) -> GenerateReq
     if isinstance(values.get("stop"), str):
         values["stop"] = [values["stop"]]
     values.setdefault("output_token_ids", True)
+    _prepare_form(request, values)
     for option, field in _FIELD_OF_OPTION.items():
         _set(request, option, field, values.get(option))
     return request
+
+
+def _prepare_form(request: GenerateRequest, values: dict[str, Any]) -> None:
+    """Check that the answer has one form at most, and bring it into that of the contract."""
+    if values.get("json_object") is False:
+        del values["json_object"]  # the wish for no form
+    given = [option for option in _FORM_OPTIONS if option in values]
+    if len(given) > 1:
+        raise TypeError(f"give at most one of {', '.join(_FORM_OPTIONS)}")
+    if given == ["choices"]:
+        # A single text is no list of characters, and an empty list is the server's to refuse.
+        if isinstance(values["choices"], str):
+            raise TypeError("choices cannot be str")
+        request.constraint.choices.SetInParent()
+    if given == ["json_schema"] and not isinstance(values["json_schema"], str):
+        values["json_schema"] = _schema_text(values["json_schema"])
+
+
+def _schema_text(schema: object) -> str:
+    try:
+        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
+    except TypeError as error:
+        raise TypeError(f"json_schema is no JSON: {error}") from None
+    except ValueError:
+        raise _unsendable("json_schema", "holds a number that JSON does not have") from None
 
 
 def _set_prompt(
@@ -168,6 +217,8 @@ def _set(message: Message, option: str, field: str, value: Any) -> None:
             current.FromNanoseconds(round(value * 1e9))
         elif isinstance(current, str | bool | int | float):
             setattr(message, name, value)
+        elif isinstance(current, MutableMapping):
+            current.update(value)
         else:
             current.extend(value)
     except TypeError:

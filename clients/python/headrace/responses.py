@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,16 @@ from grpc import StatusCode
 
 from headrace import results
 from headrace.errors import InternalError
+from headrace.logprobs import TokenLogprobs, TopLogprob
 from headrace.v1.model_pb2 import Capability
 from headrace.v1.stopping_pb2 import FinishReason
 
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
 
+    from headrace.v1 import logprobs_pb2
     from headrace.v1.inference_service_pb2 import (
+        CandidateDelta,
         GenerateResponse,
         TokenizeRequest,
         TokenizeResponse,
@@ -27,50 +31,59 @@ if TYPE_CHECKING:
 class Transcript:
     """The answer so far, collected from the responses of one call.
 
+    Args:
+        num_candidates: how many there are to be.
+
     Attributes:
         request_id: the server's own id of the request, once it is known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, num_candidates: int) -> None:
         self.request_id: str | None = None
-        self._texts: list[str] = []
-        self._token_ids: list[int] = []
-        self._finish: results.Finish | None = None
+        self._num_candidates = num_candidates
+        self._candidates: defaultdict[int, _CandidateTranscript] = defaultdict(_CandidateTranscript)
+        self._prompt_logprobs: list[TokenLogprobs] = []
+        self._cached_token_count = 0
         self._usage = results.Usage(0, 0)
         self._timing = results.Timing(0.0, None, 0.0)
 
     @property
     def text(self) -> str:
-        """The text so far."""
-        return "".join(self._texts)
+        """The text of the first candidate so far."""
+        return "".join(self._candidates[0].texts)
 
-    def add(self, response: GenerateResponse) -> results.Delta | None:
-        """Take a response and return its piece; None when it has none."""
+    def add(self, response: GenerateResponse) -> list[results.Delta]:
+        """Take a response and return its pieces.
+
+        Raises:
+            InternalError: it has a candidate that nobody asked for, which breaks the contract.
+        """
+        if response.HasField("prompt"):
+            self._cached_token_count = response.prompt.cached_token_count
+        if response.prompt_logprobs:
+            self._prompt_logprobs.extend(map(_token_logprobs, response.prompt_logprobs))
         if response.HasField("usage"):
             self._usage = results.Usage(
-                response.usage.prompt_token_count, response.usage.output_token_count
+                response.usage.prompt_token_count,
+                response.usage.output_token_count,
+                self._cached_token_count,
             )
             self._timing = _timing(response)
-        if not response.deltas:
-            return None
-        delta = response.deltas[0]
-        if delta.HasField("finish"):
-            self._finish = _finish(delta.finish)
-        self._texts.append(delta.text)
-        self._token_ids.extend(delta.token_ids)
-        return results.Delta(delta.text, tuple(delta.token_ids), self._finish)
+        deltas = [_delta(message) for message in response.deltas]
+        for delta in deltas:
+            if not 0 <= delta.candidate_index < self._num_candidates:
+                raise _broken("The server sent a candidate that was not asked for.")
+            self._candidates[delta.candidate_index].add(delta)
+        return deltas
 
     def close(self) -> None:
         """Take note that the call ended with status OK.
 
         Raises:
-            InternalError: the answer has no finish, which breaks the contract.
+            InternalError: a candidate has no finish, which breaks the contract.
         """
-        if self._finish is None:
-            raise InternalError(
-                "The server ended the call before the answer was complete.",
-                code=StatusCode.INTERNAL,
-            )
+        if not self._is_complete:
+            raise _broken("The server ended the call before the answer was complete.")
 
     @property
     def generation(self) -> results.Generation:
@@ -79,15 +92,39 @@ class Transcript:
         Raises:
             RuntimeError: it is not finished.
         """
-        if self._finish is None:
+        if not self._is_complete:
             raise RuntimeError("the answer is not complete: read the stream to its end")
         return results.Generation(
-            text=self.text,
-            token_ids=tuple(self._token_ids),
-            finish=self._finish,
+            candidates=tuple(self._candidates[i].whole() for i in range(self._num_candidates)),
             usage=self._usage,
             timing=self._timing,
             request_id=self.request_id,
+            prompt_logprobs=tuple(self._prompt_logprobs),
+        )
+
+    @property
+    def _is_complete(self) -> bool:
+        finishes = [candidate.finish for candidate in self._candidates.values()]
+        return len(finishes) == self._num_candidates and None not in finishes
+
+
+class _CandidateTranscript:
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.token_ids: list[int] = []
+        self.logprobs: list[TokenLogprobs] = []
+        self.finish: results.Finish | None = None
+
+    def add(self, delta: results.Delta) -> None:
+        self.texts.append(delta.text)
+        self.token_ids.extend(delta.token_ids)
+        self.logprobs.extend(delta.logprobs)
+        self.finish = delta.finish or self.finish
+
+    def whole(self) -> results.Candidate:
+        assert self.finish is not None
+        return results.Candidate(
+            "".join(self.texts), tuple(self.token_ids), self.finish, tuple(self.logprobs)
         )
 
 
@@ -106,13 +143,43 @@ def model(message: Model) -> results.Model:
         context_length=message.context_length,
         vocabulary_size=message.vocabulary_size,
         default_sampling=results.Sampling(
-            sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            min_p=sampling.min_p,
+            presence_penalty=sampling.presence_penalty,
+            frequency_penalty=sampling.frequency_penalty,
+            # An older server has none, which is a penalty that changes nothing.
+            repetition_penalty=sampling.repetition_penalty or 1.0,
         ),
         end_of_text_token_ids=tuple(message.end_of_text_token_ids),
         capabilities=tuple(_capability(number) for number in message.capabilities),
         tokenizer_fingerprint=message.tokenizer_fingerprint,
         ready_time=message.ready_time.ToDatetime(tzinfo=UTC),
     )
+
+
+def _delta(message: CandidateDelta) -> results.Delta:
+    return results.Delta(
+        text=message.text,
+        token_ids=tuple(message.token_ids),
+        finish=_finish(message.finish) if message.HasField("finish") else None,
+        candidate_index=message.candidate_index,
+        logprobs=tuple(map(_token_logprobs, message.logprobs)),
+    )
+
+
+def _token_logprobs(message: logprobs_pb2.TokenLogprobs) -> TokenLogprobs:
+    return TokenLogprobs(
+        token_id=message.token_id,
+        token_bytes=message.token_bytes,
+        logprob=message.logprob if message.HasField("logprob") else None,
+        top=tuple(TopLogprob(top.token_id, top.token_bytes, top.logprob) for top in message.top),
+    )
+
+
+def _broken(problem: str) -> InternalError:
+    return InternalError(problem, code=StatusCode.INTERNAL)
 
 
 def _finish(message: Finish) -> results.Finish:

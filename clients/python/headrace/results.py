@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from headrace.logprobs import TokenLogprobs
+
 
 class FinishReason(StrEnum):
     """Why an answer ended.
@@ -31,10 +33,18 @@ class FinishReason(StrEnum):
 
 
 class Capability(StrEnum):
-    """What a model can do: continue text and token ids, or answer a conversation."""
+    """What a model can do.
+
+    Attributes:
+        COMPLETION: continue text and token ids.
+        CHAT: answer a conversation.
+        CONSTRAINT: give its answers a form.
+        UNKNOWN: something newer than this client.
+    """
 
     COMPLETION = "completion"
     CHAT = "chat"
+    CONSTRAINT = "constraint"
     UNKNOWN = "unknown"
 
 
@@ -49,25 +59,36 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of an answer.
+    """A piece of one candidate.
 
     Args:
         text: the new text, whole characters only.
         token_ids: the new token ids.
-        finish: the end of the answer, with its last piece only.
+        finish: the end of the candidate, with its last piece only.
+        candidate_index: which candidate, from 0.
+        logprobs: how likely the new tokens were; empty without `top_logprobs`.
     """
 
     text: str
     token_ids: tuple[int, ...]
     finish: Finish | None
+    candidate_index: int = 0
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The token counts of an answer; the end-of-text token is counted."""
+    """The token counts of an answer.
+
+    Args:
+        prompt_token_count: of the prompt.
+        output_token_count: of all candidates, their end-of-text tokens included.
+        cached_token_count: those of the prompt that did not need to be computed.
+    """
 
     prompt_token_count: int
     output_token_count: int
+    cached_token_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +107,72 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """A whole answer.
+class Candidate:
+    """One whole answer to a prompt.
 
     Args:
         text: the text; empty with ``output_text=False``.
         token_ids: the token ids; empty with ``output_token_ids=False``.
         finish: why it ended.
-        usage: how many tokens it took.
-        timing: how long it took.
-        request_id: the server's own id of the request; None when it gave none.
+        logprobs: how likely each token was; empty without `top_logprobs`.
     """
 
     text: str
     token_ids: tuple[int, ...]
     finish: Finish
-    usage: Usage
-    timing: Timing
-    request_id: str | None = None
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
     @property
     def finish_reason(self) -> FinishReason:
         """Why the answer ended; `finish` tells which stop it was."""
         return self.finish.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """All candidates, nearly always one, and the facts about them.
+
+    `text`, `token_ids`, `finish`, `finish_reason` and `logprobs` are those of the first one.
+
+    Args:
+        candidates: as many as `candidate_count`, in order.
+        usage: how many tokens they took.
+        timing: how long they took.
+        request_id: the server's own id of the request; None when it gave none.
+        prompt_logprobs: how likely each token of the prompt was; empty without
+            `prompt_logprobs`, and not complete where `max_seconds` passed before.
+    """
+
+    candidates: tuple[Candidate, ...]
+    usage: Usage
+    timing: Timing
+    request_id: str | None = None
+    prompt_logprobs: tuple[TokenLogprobs, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text of the first candidate."""
+        return self.candidates[0].text
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The token ids of the first candidate."""
+        return self.candidates[0].token_ids
+
+    @property
+    def finish(self) -> Finish:
+        """Why the first candidate ended."""
+        return self.candidates[0].finish
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the first candidate ended; `finish` tells which stop it was."""
+        return self.candidates[0].finish_reason
+
+    @property
+    def logprobs(self) -> tuple[TokenLogprobs, ...]:
+        """How likely each token of the first candidate was."""
+        return self.candidates[0].logprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +197,9 @@ class Sampling:
     top_p: float
     top_k: int
     min_p: float
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +213,7 @@ class Model:
         vocabulary_size: the number of token ids.
         default_sampling: what a request gets where it sets nothing.
         end_of_text_token_ids: the token ids that end an answer.
-        capabilities: the kinds of prompt that it takes.
+        capabilities: the kinds of prompt that it takes, and what else it can do.
         tokenizer_fingerprint: models with the same one read token ids alike.
         ready_time: when it became ready, in UTC.
     """

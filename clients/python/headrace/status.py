@@ -23,6 +23,7 @@ _PUSHBACK_KEY = "grpc-retry-pushback-ms"
 
 _CLASS_OF_REASON: dict[str, type[errors.HeadraceError]] = {
     "INVALID_FIELD": errors.InvalidRequestError,
+    "INVALID_CONSTRAINT": errors.InvalidRequestError,
     "CONTEXT_LENGTH_EXCEEDED": errors.ContextLengthExceededError,
     "MODEL_NOT_FOUND": errors.ModelNotFoundError,
     "DUPLICATE_REQUEST_ID": errors.DuplicateRequestIdError,

@@ -61,17 +61,19 @@ class GenerationStream:
     the server. The ``with`` block may be left out; the loop then makes the call.
     """
 
-    def __init__(self, start: Callable[[], ResponseCall], address: str) -> None:
+    def __init__(
+        self, start: Callable[[], ResponseCall], address: str, *, num_candidates: int = 1
+    ) -> None:
         self._start = start
         self._address = address
         self._call: ResponseCall | None = None
         self._is_cancelled = False
         self._responses: Iterable[GenerateResponse] | None = None
-        self._transcript = Transcript()
+        self._transcript = Transcript(num_candidates)
 
     @property
     def text(self) -> str:
-        """The text so far."""
+        """The text of the first candidate so far."""
         return self._transcript.text
 
     @property
@@ -120,7 +122,7 @@ class GenerationStream:
         self.cancel()
 
     def __iter__(self) -> Iterator[Delta]:
-        """Read the pieces of the answer.
+        """Read the pieces of the answer; those of several candidates are mixed.
 
         Raises:
             HeadraceError: the answer broke off; a subclass tells what to do.
@@ -133,9 +135,7 @@ class GenerationStream:
         try:
             with raising_own_errors(self._address):
                 for response in responses:
-                    delta = self._transcript.add(response)
-                    if delta is not None:
-                        yield delta
+                    yield from self._transcript.add(response)
             self._transcript.close()
         finally:
             self.cancel()
@@ -162,17 +162,19 @@ class AsyncGenerationStream:
     loop then makes the call.
     """
 
-    def __init__(self, start: Callable[[], AsyncResponseCall], address: str) -> None:
+    def __init__(
+        self, start: Callable[[], AsyncResponseCall], address: str, *, num_candidates: int = 1
+    ) -> None:
         self._start = start
         self._address = address
         self._call: AsyncResponseCall | None = None
         self._is_cancelled = False
         self._responses: AsyncIterator[GenerateResponse] | None = None
-        self._transcript = Transcript()
+        self._transcript = Transcript(num_candidates)
 
     @property
     def text(self) -> str:
-        """The text so far."""
+        """The text of the first candidate so far."""
         return self._transcript.text
 
     @property
@@ -220,7 +222,7 @@ class AsyncGenerationStream:
         self.cancel()
 
     async def __aiter__(self) -> AsyncIterator[Delta]:
-        """Read the pieces of the answer.
+        """Read the pieces of the answer; those of several candidates are mixed.
 
         Raises:
             HeadraceError: the answer broke off; a subclass tells what to do.
@@ -233,8 +235,7 @@ class AsyncGenerationStream:
         try:
             with raising_own_async_errors(self._address):
                 async for response in responses:
-                    delta = self._transcript.add(response)
-                    if delta is not None:
+                    for delta in self._transcript.add(response):
                         yield delta
             self._transcript.close()
         finally:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import headrace
 from headrace.cli.conversation import Conversation
 from headrace.cli.errors import CommandError, ExitCode
-from headrace.cli.flags import (
+from headrace.cli.flags import add_model, add_target
+from headrace.cli.option_flags import (
     MAX_TOKENS,
     SAMPLING_FLAGS,
-    add_model,
     add_options,
-    add_target,
     read_options,
     to_command_error,
 )
@@ -185,7 +184,7 @@ class Chat:
         return stream.generation
 
     def _comment(self, generation: headrace.Generation) -> None:
-        if cut := how_it_was_cut(generation):
+        if cut := how_it_was_cut(generation.finish_reason, generation.usage.output_token_count):
             is_full = generation.finish_reason is headrace.FinishReason.CONTEXT_LENGTH
             note(f"{cut}; /reset makes room" if is_full else cut)
         if self.shows_statistics:

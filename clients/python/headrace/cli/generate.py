@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import headrace
+from headrace.cli.answer_json import to_json
 from headrace.cli.errors import CommandError, ExitCode
-from headrace.cli.flags import (
+from headrace.cli.flags import add_model, add_target
+from headrace.cli.likelihoods import likelihood_table
+from headrace.cli.option_flags import (
+    CANDIDATES,
+    FORM_FLAGS,
+    LOGPROBS,
+    QUEUE_FLAGS,
     SAMPLING_FLAGS,
     STOPPING_FLAGS,
-    add_model,
     add_options,
-    add_target,
     read_options,
 )
 from headrace.cli.terminal import AnswerPrinter, how_it_was_cut, note, statistics
@@ -27,7 +31,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Continue a text and print the answer as it is made. The output is exactly the answer; only
-on a terminal a newline is added."""
+on a terminal a newline is added. Several candidates are printed when they are complete, each
+below its number."""
 _EPILOG = """\
 examples:
   headrace generate "Once upon a time" --max-tokens 60
@@ -35,6 +40,10 @@ examples:
   headrace generate --chat --system "You are a pirate." "Who are you?" --max-tokens 60
   headrace generate --max-tokens 60 < story.txt          a newline at its end is left out
   headrace generate "2, 4, 6," --stop 20 --json | jq .token_ids
+  headrace generate "2, 4, 6," --max-tokens 4 --logprobs 3
+  headrace generate "My favourite colour is" --candidates 3 --max-tokens 20
+  headrace generate --chat "Are you a model?" --choice yes --choice no
+  headrace generate --chat "Name a city." --json-schema city.json
 
 Ctrl-C stops the work on the server, too, and exits with 130.
 """
@@ -61,8 +70,12 @@ def add_to(commands: Commands) -> None:
         metavar="TEXT",
         help="how to behave; goes with --chat (default: the model's own)",
     )
-    add_options(parser, "sampling (default: the model's own)", SAMPLING_FLAGS)
+    sampling_flags = (*SAMPLING_FLAGS, CANDIDATES)
+    add_options(parser, "sampling (default: the model's own)", sampling_flags)
     add_options(parser, "length and time", STOPPING_FLAGS)
+    add_options(parser, "form (default: any)", FORM_FLAGS, is_exclusive=True)
+    add_options(parser, "queue and cache", QUEUE_FLAGS)
+    add_options(parser, "likelihoods, on the standard error", (LOGPROBS,))
     output = parser.add_argument_group("output")
     output.add_argument(
         "--json", action="store_true", help="print one JSON object when the answer is complete"
@@ -79,16 +92,34 @@ def run(given: argparse.Namespace) -> int:
     import asyncio
 
     options = {**read_options(given), **_prompt(given)}
+    is_single = options.get(CANDIDATES.option, 1) == 1
     # Not the blocking client: an interrupt in the midst of its making a call leaves the channel
     # of gRPC in a state in which closing it never ends. asyncio interrupts between steps only.
-    generation = asyncio.run(_answer(given.target, options, is_streamed=not given.json))
+    generation = asyncio.run(
+        _answer(given.target, options, is_streamed=is_single and not given.json)
+    )
     if given.json:
-        print(json.dumps(asdict(generation), ensure_ascii=False))
-    if sys.stderr.isatty() and (cut := how_it_was_cut(generation)):
-        note(cut)
+        print(json.dumps(to_json(generation), ensure_ascii=False))
+    elif not is_single:
+        _print_candidates(generation)
+    _comment(generation, given)
+    return ExitCode.DONE
+
+
+def _comment(generation: headrace.Generation, given: argparse.Namespace) -> None:
+    """Write beside the answer what a person wants to know of it."""
+    is_single = len(generation.candidates) == 1
+    for number, candidate in enumerate(generation.candidates, 1):
+        usage = generation.usage
+        num_tokens = usage.output_token_count if is_single else len(candidate.token_ids)
+        prefix = "" if is_single else f"{number}: "
+        if sys.stderr.isatty() and (cut := how_it_was_cut(candidate.finish_reason, num_tokens)):
+            note(prefix + cut)
+        if candidate.logprobs and not given.json:
+            heading = "" if is_single else f"\n[{number}]\n"
+            print(heading + likelihood_table(candidate.logprobs), file=sys.stderr)
     if given.stats:
         note(statistics(generation))
-    return ExitCode.DONE
 
 
 async def _answer(
@@ -98,6 +129,13 @@ async def _answer(
         if is_streamed:
             return await _print_stream(client, options)
         return await client.generate(**options)
+
+
+def _print_candidates(generation: headrace.Generation) -> None:
+    printer = AnswerPrinter()
+    for number, candidate in enumerate(generation.candidates, 1):
+        printer.write(f"{'' if number == 1 else chr(10)}[{number}]\n{candidate.text}")
+        printer.begin_line()
 
 
 async def _print_stream(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import headrace
 from headrace.cli.chat import add_to as add_chat
 from headrace.cli.errors import CommandError, ExitCode
-from headrace.cli.flags import Parser, to_command_error
+from headrace.cli.flags import Parser
 from headrace.cli.generate import add_to as add_generate
 from headrace.cli.health import add_to as add_health
 from headrace.cli.models import add_to as add_models
+from headrace.cli.option_flags import to_command_error
 from headrace.cli.serve import add_to as add_serve
 from headrace.cli.version import add_to as add_version
 from headrace.cli.version import text as version_text

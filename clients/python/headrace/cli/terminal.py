@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import headrace
-from headrace.cli.flags import MAX_TOKENS
+from headrace.cli.option_flags import MAX_TOKENS
 
 # A model must not be able to move the cursor, set the title or reprogram the terminal.
 _VISIBLE_CONTROLS = {
@@ -40,25 +40,25 @@ def note(text: str) -> None:
     print(f"[{text}]", file=sys.stderr, flush=True)
 
 
-def how_it_was_cut(generation: headrace.Generation) -> str | None:
-    """Tell in words why an answer did not end by itself; None where it did."""
-    match generation.finish_reason:
+def how_it_was_cut(reason: headrace.FinishReason, num_tokens: int) -> str | None:
+    """Tell in words why an answer of so many tokens did not end by itself; None where it did."""
+    match reason:
         case headrace.FinishReason.MAX_OUTPUT_TOKENS:
-            count = generation.usage.output_token_count
-            return f"cut after {_tokens(count)}; {MAX_TOKENS.flag} allows more"
+            return f"cut after {_tokens(num_tokens)}; {MAX_TOKENS.flag} allows more"
         case headrace.FinishReason.CONTEXT_LENGTH:
             return "cut because the context is full"
         case headrace.FinishReason.END_OF_TEXT | headrace.FinishReason.STOP_SEQUENCE:
             return None
-        case reason:
+        case _:
             return f"cut: {reason}"
 
 
 def statistics(generation: headrace.Generation) -> str:
     """Return the counts and times of an answer in words."""
     usage, timing = generation.usage, generation.timing
+    cached = f" ({usage.cached_token_count} cached)" if usage.cached_token_count else ""
     words = [
-        f"{_tokens(usage.prompt_token_count)} in",
+        f"{_tokens(usage.prompt_token_count)} in{cached}",
         f"{_tokens(usage.output_token_count)} out in {timing.total_seconds:.2f} s",
     ]
     if timing.first_token_seconds is not None:

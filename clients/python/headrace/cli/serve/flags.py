@@ -134,6 +134,9 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "auto, float32, bfloat16 or float16; auto takes fp16 on a CPU and bf16 on a GPU",
             "auto",
         ),
+        _server(
+            "--quantization", "FORMAT", "how a CPU keeps weights: none, fp16, int8 or q4", "auto"
+        ),
         _server("--num-threads", "N", "threads of the model", "one per core"),
         _server(
             "--kv-cache-bytes",
