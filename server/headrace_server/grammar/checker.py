@@ -88,9 +88,11 @@ class GrammarChecker:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for task in self._running.values():
+        running = list(self._running.values())
+        for task in running:
             task.cancel()
         try:
+            await asyncio.gather(*running, return_exceptions=True)
             await self._worker_stack.aclose()
         finally:
             await self._tasks.__aexit__(None, None, None)
@@ -143,7 +145,8 @@ class GrammarChecker:
         """Check a constraint, or wait for the one who is at it."""
         task = self._running.get(spec)
         if task is None:
-            task = self._tasks.create_task(self._check(spec, caller))
+            # Not of the group: a fault of one check is for those who wait for it.
+            task = asyncio.create_task(self._check(spec, caller))
             self._running[spec] = task
             task.add_done_callback(lambda _: self._running.pop(spec))
         # Others may wait for it as well, and it ends soon: whoever gives up leaves it alone.
@@ -158,7 +161,8 @@ class GrammarChecker:
                 verdict = await self._ask_worker(spec)
         except OverloadedError as error:
             return error
-        except WorkerLostError:
+        except WorkerLostError as error:
+            log_event(_log, logging.ERROR, "constraint not checked", why=str(error.__cause__))
             message = "The server could not check the constraint; try again."
             return OverloadedError(message, RETRY_AFTER_SECONDS)
         if not isinstance(verdict, Unsound) or verdict.is_certain:
@@ -178,9 +182,11 @@ class GrammarChecker:
                 await self._worker_stack.aclose()
                 model = self._model
                 assert model is not None
-                self._worker = await self._worker_stack.enter_async_context(
-                    start_worker(model.directory, model.vocabulary_size, self._check_seconds)
-                )
+                start = start_worker(model.directory, model.vocabulary_size, self._check_seconds)
+                try:
+                    self._worker = await self._worker_stack.enter_async_context(start)
+                except OSError as error:  # the machine has no process or file left
+                    raise WorkerLostError from error
                 self._tasks.create_task(self._follow(self._worker))
             return self._worker
 

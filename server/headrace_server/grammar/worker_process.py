@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from headrace_server.engine.frames import LENGTH_BYTES, decode_length, encode_frame
+from headrace_server.engine.frames import LENGTH_BYTES, FrameError, decode_length, encode_frame
 from headrace_server.grammar.messages import Check, Checked
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class GrammarWorker:
             del self._waiting[check_id]
 
     async def run(self) -> None:
-        """Hand verdicts to those who wait for them, until the process ends."""
+        """Hand verdicts to those who wait for them, until the process ends or talks nonsense."""
         try:
             while True:
                 length = decode_length(await self._reader.readexactly(LENGTH_BYTES))
@@ -96,7 +96,8 @@ class GrammarWorker:
                 verdict = self._waiting.get(checked.check_id)
                 if verdict is not None and not verdict.done():
                     verdict.set_result(checked.verdict)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, FrameError, msgspec.DecodeError):
+            self.kill()
             self.is_lost = True
             for verdict in self._waiting.values():
                 if not verdict.done():

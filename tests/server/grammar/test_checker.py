@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 
 import psutil
 import pytest
@@ -163,6 +164,17 @@ async def test_a_worker_that_is_killed_is_replaced(checker):
     kill_and_wait(second)
     assert isinstance(await constraint, Constraint)
     assert len({first, second, checker.worker_pid}) == 3
+
+
+async def test_a_worker_that_cannot_be_started_is_tried_again_with_the_next_constraint(
+    checker, monkeypatch
+):
+    """The request is refused, and nothing else happens."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/nowhere/python")
+        with pytest.raises(OverloadedError):
+            await checker.compile(RegexConstraint("a"), FIELD)
+    assert isinstance(await checker.compile(RegexConstraint("a"), FIELD), Constraint)
 
 
 async def test_its_worker_and_the_checks_end_with_it():
