@@ -45,6 +45,10 @@ _DEFAULT_QWEN3_HEAD_DIM = 128
 _DEFAULT_ROPE_THETA = 10_000.0
 
 
+class UnsupportedModelError(ModelLoadError):
+    """The decoder does not implement the model; another one may."""
+
+
 @dataclass(frozen=True, slots=True)
 class RopeConfig:
     """Rotary position embedding.
@@ -94,8 +98,8 @@ def read_config(directory: Path) -> DecoderConfig:
     """Read config.json of a model directory.
 
     Raises:
-        ModelLoadError: the file is missing or broken, or describes a model that
-            this decoder does not implement.
+        UnsupportedModelError: it describes a model that this decoder does not implement.
+        ModelLoadError: the file is missing or broken, or the weights are quantized.
     """
     path = directory / "config.json"
     try:
@@ -122,6 +126,7 @@ def read_config(directory: Path) -> DecoderConfig:
 
 
 def _parse(raw: dict[str, Any]) -> DecoderConfig:
+    _refuse_quantized(raw)
     architecture = _supported_architecture(raw)
     _refuse_variants(raw)
     num_layers = min(int(raw["num_hidden_layers"]), _MAX_LAYERS + 1)
@@ -161,40 +166,47 @@ def _supported_architecture(raw: Mapping[str, Any]) -> str:
     for name in names:
         if name in SUPPORTED_ARCHITECTURES:
             return str(name)
-    raise ModelLoadError(
+    raise UnsupportedModelError(
         f"The architecture {', '.join(map(str, names))} is not supported; "
         f"supported are {', '.join(SUPPORTED_ARCHITECTURES)}."
     )
 
 
-def _refuse_variants(raw: Mapping[str, Any]) -> None:
-    """Refuse what would run and give wrong text."""
+def _refuse_quantized(raw: Mapping[str, Any]) -> None:
     if raw.get("quantization_config"):
         method = raw["quantization_config"].get("quant_method", "unknown")
         raise ModelLoadError(
             f"The weights are quantized ({method}), which is not supported; "
             "use the unquantized model or a GGUF file."
         )
+
+
+def _refuse_variants(raw: Mapping[str, Any]) -> None:
+    """Refuse what would run and give wrong text."""
     activation = raw.get("hidden_act", "silu")
     if activation != "silu":
-        raise ModelLoadError(f"The activation {activation!r} is not supported; only 'silu' is.")
+        raise UnsupportedModelError(
+            f"The activation {activation!r} is not supported; only 'silu' is."
+        )
     if float(raw.get("partial_rotary_factor") or 1.0) != 1.0:
-        raise ModelLoadError("Rotary embedding of a part of each head is not supported.")
+        raise UnsupportedModelError("Rotary embedding of a part of each head is not supported.")
 
 
 def _parse_rope(raw: Mapping[str, Any], context_length: int) -> RopeConfig:
     """Read `rope_parameters`, or `rope_scaling` and `rope_theta` of older files."""
     scaling = dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
     if any(isinstance(value, dict) for value in scaling.values()):
-        raise ModelLoadError("Rotary embedding that differs between layers is not supported.")
+        raise UnsupportedModelError(
+            "Rotary embedding that differs between layers is not supported."
+        )
     rope_type = scaling.get("rope_type", scaling.get("type", "default"))
     if rope_type not in _ROPE_PARAMETERS:
-        raise ModelLoadError(
+        raise UnsupportedModelError(
             f"The rotary scaling {rope_type!r} is not supported; "
             f"supported are {', '.join(_ROPE_PARAMETERS)}."
         )
     if float(scaling.get("partial_rotary_factor") or 1.0) != 1.0:
-        raise ModelLoadError("Rotary embedding of a part of each head is not supported.")
+        raise UnsupportedModelError("Rotary embedding of a part of each head is not supported.")
     theta = scaling.get("rope_theta", raw.get("rope_theta", _DEFAULT_ROPE_THETA))
     original = raw.get("original_max_position_embeddings") or scaling.get(
         "original_max_position_embeddings", context_length

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
@@ -12,12 +12,27 @@ from headrace_server.models.memory import available_bytes, gibibytes
 
 if TYPE_CHECKING:
     from headrace_server.engine.settings import EngineSettings
-    from headrace_server.models.config import DecoderConfig
     from headrace_server.models.precision import Precision
 
 _CPU_MEMORY_SHARE = 0.5
 _CPU_DEFAULT_LIMIT_BYTES = 2 << 30  # a machine has other work too; `kv_cache_bytes` raises it
 _GPU_MEMORY_SHARE = 0.9
+
+
+class KvShape(Protocol):
+    """What every layer stores for a token: a key and a value for each KV head."""
+
+    @property
+    def num_layers(self) -> int:
+        """Layers of the model."""
+
+    @property
+    def num_kv_heads(self) -> int:
+        """KV heads of a layer."""
+
+    @property
+    def head_dim(self) -> int:
+        """Numbers of a key, and of a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +61,7 @@ class KvCache:
 
 
 def allocate(
-    config: DecoderConfig, precision: Precision, settings: EngineSettings, context_length: int
+    shape: KvShape, precision: Precision, settings: EngineSettings, context_length: int
 ) -> KvCache:
     """Take the KV cache. Its content is arbitrary; on a CPU, memory is taken as it is written to.
 
@@ -54,22 +69,31 @@ def allocate(
         ModelLoadError: there is no room for one sequence of the length that was asked for.
     """
     block_size = settings.block_size
-    num_elements = 2 * config.num_layers * config.num_kv_heads * config.head_dim * block_size
+    num_elements = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim * block_size
     block_bytes = num_elements * precision.kv.itemsize
     num_blocks = _num_blocks(block_bytes, precision.device, settings, context_length)
-    heads = (config.num_layers, num_blocks, config.num_kv_heads)
     try:
-        keys, values = (
-            torch.empty((*heads, *block_shape), dtype=precision.kv, device=precision.device)
-            for block_shape in ((config.head_dim, block_size), (block_size, config.head_dim))
-        )
-        layers = tuple(map(LayerCache, keys.unbind(), values.unbind()))
-        return KvCache(layers, num_blocks, block_size)
+        return take_blocks(shape, precision, num_blocks, block_size)
     except RuntimeError as error:
         raise ModelLoadError(
             f"{gibibytes(num_blocks * block_bytes)} for the KV cache cannot be had; "
             "choose less with --kv-cache-bytes."
         ) from error
+
+
+def take_blocks(shape: KvShape, precision: Precision, num_blocks: int, block_size: int) -> KvCache:
+    """Take a KV cache of so many blocks.
+
+    Raises:
+        RuntimeError: the memory cannot be had.
+    """
+    heads = (shape.num_layers, num_blocks, shape.num_kv_heads)
+    keys, values = (
+        torch.empty((*heads, *block_shape), dtype=precision.kv, device=precision.device)
+        for block_shape in ((shape.head_dim, block_size), (block_size, shape.head_dim))
+    )
+    layers = tuple(map(LayerCache, keys.unbind(), values.unbind()))
+    return KvCache(layers, num_blocks, block_size)
 
 
 def _num_blocks(

@@ -15,21 +15,20 @@ from headrace_server.engine.model_runner import (
     RowSampling,
 )
 from headrace_server.models import kv_cache
-from headrace_server.models.config import read_config
-from headrace_server.models.operations.fused_cpu import fits
+from headrace_server.models.load import load_model
 from headrace_server.models.precision import choose_precision
 from headrace_server.models.resolve import resolve_model
 from headrace_server.models.sampler import choose_tokens
 from headrace_server.models.step_inputs import build_step_inputs
-from headrace_server.models.weights import load_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from headrace_server.engine.model_runner import ReportProgress
     from headrace_server.engine.settings import EngineSettings
-    from headrace_server.models.decoder import Decoder
     from headrace_server.models.kv_cache import KvCache
+    from headrace_server.models.loaded_model import LoadedModel, StepDecoder
     from headrace_server.models.precision import Precision
 
 
@@ -40,29 +39,36 @@ def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunn
         ModelLoadError: the model cannot be served.
     """
     report_progress("preparing kernels")
-    wanted = (settings.device, settings.dtype, settings.quantization)
-    precision = choose_precision(*wanted)
+    choose_precision(settings.device, settings.dtype, settings.quantization)
     if settings.num_threads is not None:
         torch.set_num_threads(settings.num_threads)
     directory = resolve_model(settings.model, report_progress)
-    config = read_config(directory)
-    if not fits(config, settings.block_size):
-        precision = choose_precision(*wanted, kernels_fit=False)
-    context_length = min(
-        config.context_length, settings.max_context_length or config.context_length
-    )
-    decoder = load_decoder(directory, config, context_length, precision, report_progress)
+    loaded = load_model(directory, settings, report_progress)
+    return start_runner(loaded, directory, settings, report_progress)
+
+
+def start_runner(
+    loaded: LoadedModel,
+    directory: Path,
+    settings: EngineSettings,
+    report_progress: ReportProgress,
+) -> TorchRunner:
+    """Take the KV cache of a loaded model and compute a first step.
+
+    Raises:
+        ModelLoadError: there is no room for the KV cache.
+    """
     report_progress("taking KV cache")
-    cache = kv_cache.allocate(config, precision, settings, context_length)
+    cache = kv_cache.allocate(loaded.kv_shape, loaded.precision, settings, loaded.context_length)
     description = ModelDescription(
         directory=str(directory),
-        context_length=context_length,
-        vocabulary_size=config.vocabulary_size,
+        context_length=loaded.context_length,
+        vocabulary_size=loaded.vocabulary_size,
         num_blocks=cache.num_blocks,
         block_size=cache.block_size,
-        device_type=precision.device.type,
+        device_type=loaded.precision.device.type,
     )
-    runner = TorchRunner(decoder, cache, precision, description)
+    runner = TorchRunner(loaded.decoder, cache, loaded.precision, description)
     report_progress("warming up")
     runner.forward([_WARM_UP_ROW])
     return runner
@@ -85,7 +91,7 @@ class TorchRunner:
 
     def __init__(
         self,
-        decoder: Decoder,
+        decoder: StepDecoder,
         cache: KvCache,
         precision: Precision,
         description: ModelDescription,

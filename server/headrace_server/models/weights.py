@@ -56,7 +56,7 @@ def load_decoder(
             shapes than config.json says.
     """
     checkpoint = Checkpoint(directory)
-    _check_memory(checkpoint, precision)
+    check_memory(checkpoint, precision)
     builder = _Builder(checkpoint, config, precision)
     layers = []
     for index in range(config.num_layers):
@@ -82,8 +82,12 @@ def _operations(
     return ReferenceOperations(rotations, {layer.window for layer in layers}, precision)
 
 
-def _check_memory(checkpoint: Checkpoint, precision: Precision) -> None:
-    """Refuse what could only end with the process killed."""
+def check_memory(checkpoint: Checkpoint, precision: Precision) -> None:
+    """Refuse what could only end with the process killed.
+
+    Raises:
+        ModelLoadError: there is less memory than the weights take.
+    """
     is_dense = precision.weights is WeightFormat.DENSE
     weight_bytes = precision.activations.itemsize if is_dense else _BYTES[precision.weights]
     needed = int(checkpoint.count_elements() * weight_bytes)

@@ -2,13 +2,14 @@
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 import headrace_server.models  # noqa: F401  # first, for it settles how products are computed
 from headrace_server.engine.model_runner import BatchRow, RowSampling
 from headrace_server.engine.settings import EngineSettings
-from headrace_server.models.runner import TorchRunner, load
+from headrace_server.models.runner import TorchRunner, load, start_runner
 from headrace_server.models.step_inputs import build_step_inputs
 
 GREEDY = {"temperature": 0.0, "top_k": None, "top_p": 1.0, "min_p": 0.0}
@@ -81,13 +82,28 @@ def cache_directory(tmp_path_factory):
 @pytest.fixture(scope="session")
 def load_runner() -> Callable[..., TorchRunner]:
     def load_model(model: object, **settings) -> TorchRunner:
-        runner = load(
-            EngineSettings(model=str(model), **settings), lambda phase, fraction=None: None
-        )
+        runner = load(EngineSettings(model=str(model), **settings), silent)
         assert isinstance(runner, TorchRunner)
         return runner
 
     return load_model
+
+
+@pytest.fixture(scope="session")
+def load_fallback_runner() -> Callable[..., TorchRunner]:
+    """Load a model into the fallback, whether or not the own decoder computes it."""
+    from headrace_server.models.fallback.load import load_fallback
+
+    def load_model(model: Path, **settings) -> TorchRunner:
+        engine = EngineSettings(model=str(model), **settings)
+        loaded = load_fallback(model, engine, "Of no interest.", silent)
+        return start_runner(loaded, model, engine, silent)
+
+    return load_model
+
+
+def silent(phase: str, fraction: float | None = None) -> None:
+    """Tell nobody of the progress."""
 
 
 @pytest.fixture(scope="session")
@@ -109,7 +125,7 @@ def tiny_model(tmp_path_factory):
 
     def make(architecture: str, **config):
         torch.manual_seed(0)
-        config_class = getattr(transformers, architecture.replace("ForCausalLM", "Config"))
+        model_class = getattr(transformers, architecture)
         shape = {
             "vocab_size": 97,
             "hidden_size": 32,
@@ -121,7 +137,7 @@ def tiny_model(tmp_path_factory):
             "max_position_embeddings": 128,
             "initializer_range": 0.2,
         }
-        model = getattr(transformers, architecture)(config_class(**(shape | config))).eval()
+        model = model_class(model_class.config_class(**(shape | config))).eval()
         for parameter in model.parameters():  # biases and norms too, so that none goes unseen
             parameter.data.add_(torch.randn_like(parameter) * 0.05)
             parameter.data.copy_(parameter.data.half())  # so that fp16 weights are exact

@@ -7,67 +7,20 @@ import pytest
 import torch
 
 from headrace_server.engine.model_runner import RowOutput
-
-LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 10000.0,
-    "factor": 4.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 32,
-}
-YARN = {
-    "rope_type": "yarn",
-    "rope_theta": 10000.0,
-    "factor": 4.0,
-    "original_max_position_embeddings": 32,
-}
-LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
-
-VARIANTS = {
-    "llama": ("LlamaForCausalLM", {}),
-    "llama-tied": ("LlamaForCausalLM", {"tie_word_embeddings": True}),
-    "llama-biased": ("LlamaForCausalLM", {"attention_bias": True, "mlp_bias": True}),
-    "llama-one-kv-head": ("LlamaForCausalLM", {"num_key_value_heads": 1}),
-    "llama-all-kv-heads": ("LlamaForCausalLM", {"num_key_value_heads": 4}),
-    "llama-llama3": ("LlamaForCausalLM", {"rope_parameters": LLAMA3}),
-    "llama-linear": ("LlamaForCausalLM", {"rope_parameters": LINEAR}),
-    "mistral": ("MistralForCausalLM", {"sliding_window": None, "head_dim": 16}),
-    "mistral-window": ("MistralForCausalLM", {"sliding_window": 11}),
-    "qwen2": ("Qwen2ForCausalLM", {"tie_word_embeddings": True}),
-    "qwen2-yarn": ("Qwen2ForCausalLM", {"rope_parameters": YARN}),
-    "qwen2-yarn-attention": (
-        "Qwen2ForCausalLM",
-        {"rope_parameters": YARN | {"attention_factor": 0.7, "beta_fast": 16, "beta_slow": 2}},
-    ),
-    "qwen2-window": (
-        "Qwen2ForCausalLM",
-        {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1},
-    ),
-    "qwen3": ("Qwen3ForCausalLM", {"head_dim": 16}),
-    "qwen3-biased": ("Qwen3ForCausalLM", {"attention_bias": True, "rope_parameters": LLAMA3}),
-}
+from tests.server.models.families import (
+    LLAMA3,
+    OWN_VARIANTS,
+    assert_close,
+    assert_steps_equal_transformers,
+    reference,
+    tokens_of,
+)
 
 
-def tokens_of(length: int, seed: int) -> list[int]:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(0, 97, (length,), generator=generator).tolist()
-
-
-def reference(model, tokens):
-    """The logits of transformers after each token."""
-    with torch.inference_mode():
-        return model(torch.tensor([tokens])).logits[0]
-
-
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(params=OWN_VARIANTS)
 def pair(request, tiny_model):
-    architecture, config = VARIANTS[request.param]
+    architecture, config = OWN_VARIANTS[request.param]
     return tiny_model(architecture, **config)
-
-
-def assert_close(actual, expected, tolerance=1e-4):
-    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=0)
 
 
 # In plain torch, and with compiled kernels, which round keys and values to fp16.
@@ -81,29 +34,7 @@ def test_logits_equal_transformers(pair, load_runner, make_sequences, settings, 
     model, directory = pair
     runner = load_runner(directory, max_num_sequences=16, **settings)
     assert (runner._precision.kernels is None) == ("dtype" in settings)
-    for layer in runner._cache.layers:  # what a row has not written must not reach it
-        layer.keys.fill_(torch.nan)
-        layer.values.fill_(torch.nan)
-    sequences = make_sequences(runner)
-    prompts = [tokens_of(length, seed) for seed, length in enumerate((41, 1, 23, 60, 9))]
-    expected = [reference(model, prompt) for prompt in prompts]
-    for prompt in prompts:
-        sequences.add(prompt)
-    # Each number is how many tokens of a sequence a step computes.
-    steps = (
-        [41, 1, 5, 16, 1],
-        [0, 0, 1, 20, 2],
-        [0, 0, 1, 1, 1],
-        [0, 0, 2, 1, 1],
-        [0, 0, 14, 22, 4],
-    )
-    for step in steps:
-        rows = [sequences.row(index, count) for index, count in enumerate(step) if count]
-        logits = sequences.logits(rows)
-        for row, actual in zip(rows, logits, strict=True):
-            last = sequences.num_computed[row.sequence_id] - 1
-            assert_close(actual, expected[row.sequence_id][last], tolerance)
-    assert sequences.num_computed == [41, 1, 23, 60, 9]
+    assert_steps_equal_transformers(model, make_sequences(runner), tolerance)
 
 
 def test_every_position_of_a_prompt_equals_transformers(tiny_model, load_runner, make_sequences):

@@ -132,19 +132,12 @@ def test_numbers_that_no_model_has(refusal, directory, changes, words):
 
 
 def test_models_that_are_not_implemented(refusal, directory):
-    """An unsupported architecture or variant is named, with the supported ones."""
+    """What neither decoder computes is named; quantized weights have their own way out."""
     edit(directory, architectures=["GemmaForCausalLM"])
-    message = refusal(directory)
-    assert "GemmaForCausalLM is not supported" in message
-    assert "LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM" in message
-    edit(directory, architectures=["LlamaForCausalLM"], hidden_act="gelu")
-    assert "'gelu' is not supported" in refusal(directory)
-    edit(directory, hidden_act="silu", rope_parameters={"rope_type": "longrope"})
-    assert "'longrope' is not supported" in refusal(directory)
+    assert "GemmaForCausalLM is not supported" in refusal(directory)
+    edit(directory, architectures=["LlamaForCausalLM"])
     edit(directory, rope_parameters={"rope_type": "llama3", "factor": 2.0})
     assert "lacks 'low_freq_factor'" in refusal(directory)
-    edit(directory, rope_parameters={"full_attention": {"rope_theta": 1e6}})
-    assert "differs between layers" in refusal(directory)
     edit(directory, rope_parameters=None, quantization_config={"quant_method": "awq"})
     assert "quantized (awq)" in refusal(directory)
 

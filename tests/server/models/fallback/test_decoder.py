@@ -1,0 +1,79 @@
+"""The decoders of transformers over the KV cache, against their plain forward."""
+
+import pytest
+import torch
+
+from tests.server.models.families import (
+    FALLBACK_VARIANTS,
+    OWN_VARIANTS,
+    assert_close,
+    assert_steps_equal_transformers,
+    tokens_of,
+)
+
+# Of the own decoder's families one variant each, so that the two are compared.
+SHARED = ("llama-llama3", "mistral-window", "qwen2", "qwen3")
+
+
+@pytest.mark.parametrize("name", [*FALLBACK_VARIANTS, *SHARED])
+def test_logits_equal_transformers(name, tiny_model, load_fallback_runner, make_sequences):
+    """Whole prompts, chunks, decode steps and any mix of them give transformers' logits."""
+    architecture, config = (FALLBACK_VARIANTS | OWN_VARIANTS)[name]
+    model, directory = tiny_model(architecture, **config)
+    runner = load_fallback_runner(directory, block_size=4, max_num_sequences=16)
+    assert_steps_equal_transformers(model, make_sequences(runner), 1e-4)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_own_and_fallback_agree(
+    name, tiny_model, load_runner, load_fallback_runner, make_sequences
+):
+    """Both decoders give the same logits for a prompt and choose the same tokens behind it."""
+    _, directory = tiny_model(OWN_VARIANTS[name][0], **OWN_VARIANTS[name][1])
+    prompt = tokens_of(30, 1)
+    logits, chosen = [], []
+    for load in (load_runner, load_fallback_runner):
+        sequences = make_sequences(load(directory, dtype="float32", block_size=4))
+        logits.append(sequences.logits([sequences.row(sequences.add(prompt))])[0])
+        index = sequences.add(prompt)
+        for _ in range(8):
+            sequences.step([sequences.row(index)])
+        chosen.append(sequences.tokens[index])
+    assert_close(*logits)
+    assert chosen[0] == chosen[1]
+    assert len(chosen[0]) == 38
+
+
+def test_the_choice_follows_config_json(tiny_model, load_runner, caplog):
+    """Own where the own decoder computes the model, otherwise the fallback; the log says so."""
+    caplog.set_level("INFO")
+    for name in ("llama", "gpt2", "llama-gelu"):
+        architecture, config = (FALLBACK_VARIANTS | OWN_VARIANTS)[name]
+        _, directory = tiny_model(architecture, **config)
+        runner = load_runner(directory)
+        assert runner.description.vocabulary_size == 97
+        assert runner.description.context_length == 128
+    loaded = [record.fields for record in caplog.records if record.msg == "model loaded"]
+    assert [fields["decoder"] for fields in loaded] == ["own", "transformers", "transformers"]
+    assert [fields["architecture"] for fields in loaded] == [
+        "LlamaForCausalLM",
+        "GPT2LMHeadModel",
+        "LlamaForCausalLM",
+    ]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 0.5), ("float16", 0.1)])
+def test_other_formats_are_close(
+    tiny_model, load_runner, load_fallback_runner, make_sequences, dtype, tolerance
+):
+    """In bf16 and fp16 the fallback gives nearly the logits of float32."""
+    _, directory = tiny_model("Olmo2ForCausalLM")
+    prompt = tokens_of(30, 5)
+    logits = []
+    for chosen in ("float32", dtype):
+        sequences = make_sequences(load_fallback_runner(directory, dtype=chosen))
+        index = sequences.add(prompt)
+        sequences.logits([sequences.row(index, 20)])
+        logits.append(sequences.logits([sequences.row(index)])[0])
+        assert logits[-1].dtype == torch.float32
+    torch.testing.assert_close(logits[1], logits[0], atol=tolerance, rtol=0)
