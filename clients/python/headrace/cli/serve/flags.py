@@ -137,6 +137,13 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
         _server(
             "--quantization", "FORMAT", "how a CPU keeps weights: none, fp16, int8 or q4", "auto"
         ),
+        _server(
+            "--quantization",
+            "FORMAT",
+            "how weights are kept on a CPU: auto, none, fp16, int8 or q4; auto takes fp16, unless "
+            "--dtype says otherwise",
+            "auto",
+        ),
         _server("--num-threads", "N", "threads of the model", "one per core"),
         _server(
             "--kv-cache-bytes",
