@@ -104,7 +104,7 @@ class GrammarState:
     @property
     def is_complete(self) -> bool:
         """Whether nothing can follow the tokens that were accepted."""
-        return self._matcher.is_stopped()
+        return self._matcher.is_stopped() and self._matcher.is_accepting()
 
     def _words(self, *, may_stop: bool) -> Words:
         try:

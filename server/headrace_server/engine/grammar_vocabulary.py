@@ -59,12 +59,14 @@ class GrammarVocabulary:
         limits: llguidance.LLParserLimits = LIMITS,
     ) -> None:
         self._tokenizer = tokenizer
+        self._vocabulary_size = vocabulary_size
         self._limits = limits
         self._num_words = -(-vocabulary_size // _WORD_BITS)
         self._num_tokenizer_words = -(-tokenizer.vocab_size // _WORD_BITS)
-        size = min(vocabulary_size, tokenizer.vocab_size)
         self._text_words = self.words(
-            token_id for token_id in range(size) if not tokenizer.is_special_token(token_id)
+            token_id
+            for token_id in range(tokenizer.vocab_size)
+            if not tokenizer.is_special_token(token_id)
         )
 
     @classmethod
@@ -81,7 +83,8 @@ class GrammarVocabulary:
         """
         try:
             content = (directory / "tokenizer.json").read_bytes()
-            document, control_ids = _hide_control_tokens(msgspec.json.decode(content))
+            document = msgspec.json.decode(content)
+            control_ids = _hide_control_tokens(document)
             tokenizer = llguidance.LLTokenizer(
                 msgspec.json.encode(document).decode(), eos_token=min(control_ids)
             )
@@ -94,13 +97,12 @@ class GrammarVocabulary:
     def words(self, token_ids: Iterable[int]) -> Words:
         """Return the mask that allows the given tokens; what is outside the vocabulary is none."""
         bits = np.zeros(self._num_words * _WORD_BITS, dtype=np.uint8)
-        for token_id in token_ids:
-            if 0 <= token_id < len(bits):
-                bits[token_id] = 1
+        known = [token_id for token_id in token_ids if 0 <= token_id < self._vocabulary_size]
+        bits[known] = 1
         return np.packbits(bits, bitorder="little").view(np.int32)
 
     def is_text(self, token_id: int) -> bool:
-        """Whether a token is text, and not a control token or padding."""
+        """Whether a token is text, and not a control token or none at all."""
         word, bit = divmod(token_id, _WORD_BITS)
         return 0 <= word < self._num_words and bool(self._text_words[word] >> bit & 1)
 
@@ -136,17 +138,20 @@ def _check(matcher: llguidance.LLMatcher) -> None:
         raise GrammarError(matcher.get_error())
 
 
-def _hide_control_tokens(document: Any) -> tuple[Any, list[int]]:
-    """Give the control tokens names that nobody writes, and return their ids as well.
+def _hide_control_tokens(document: Any) -> list[int]:
+    """Give the control tokens of a tokenizer names that nobody writes, and return their ids.
 
-    The library would otherwise take the text ``<|im_start|>`` in a grammar for the token.
+    The library would otherwise take the text ``<|im_start|>`` in a grammar for the token. Added
+    tokens that are text, but not plain text, it takes for control tokens too, or for other text:
+    so they are made control tokens, and their text is spelt with others.
     """
     secret = secrets.token_hex(16)
     names = {}
     control_ids = []
     for token in document["added_tokens"]:
-        if token["special"]:
+        if token["special"] or not _is_plain(token["content"]):
             names[token["content"]] = token["content"] = f"{secret}-{token['id']}"
+            token["special"] = True
             control_ids.append(token["id"])
     model = document["model"]
     vocabulary = model["vocab"]
@@ -158,4 +163,8 @@ def _hide_control_tokens(document: Any) -> tuple[Any, list[int]]:
         model["unk_token"] = names[model["unk_token"]]
     # It adds control tokens by their names, and is not used here.
     document["post_processor"] = None
-    return document, control_ids
+    return control_ids
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and not text.startswith("<")

@@ -141,7 +141,8 @@ def test_padding_of_the_vocabulary_is_not_allowed(vocabulary_size):
     """Masks have the size of the model's vocabulary, which may be larger than the tokenizer's."""
     vocabulary = GrammarVocabulary.load(Path(simulated_model.__file__).parent, vocabulary_size)
     with GrammarCompiler(lambda: vocabulary) as compiler:
-        words = compiled(compiler, RegexConstraint(r"(?s:.)+")).mask(may_stop=True).wait()
+        state = compiled(compiler, RegexConstraint(r"(?s:.)*"), [vocabulary_size])
+        words = state.mask(may_stop=True).wait()
     assert words.shape == (-(-vocabulary_size // 32),)
     assert max(token_ids_of(words)) < 256
 
