@@ -1,0 +1,187 @@
+"""Chooses a token of each row of logits that are ready: no more is to be added to them.
+
+Each row is tried in the cheapest way first, and in dearer ones where that leaves it open.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import torch
+
+from headrace_server.engine.model_runner import RowFault
+from headrace_server.models.sampling.draws import Draws
+from headrace_server.models.sampling.keeping import DROPPED, KEPT, UNKNOWN, judge, judge_roughly
+from headrace_server.models.sampling.ordered import NUM_TOKENS, draw_ordered
+from headrace_server.models.sampling.race import Place, race
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from headrace_server.engine.model_runner import RowSampling
+    from headrace_server.models.sampling.blocks import Blocks
+
+# Below this the float32 quotient of a logit and the temperature can overflow.
+_LEAST_TEMPERATURE = 1e-30
+
+# Blocks that are looked into first.
+_NUM_BLOCKS = 32
+_ALL_BLOCKS = 1 << 31
+
+_FEW_ROWS = 4
+
+# Rows that are looked at as a whole at once; they stay in the cache of a CPU.
+_NUM_WHOLE_ROWS = 16
+
+
+class _Method(IntEnum):
+    """How a row is tried."""
+
+    GREEDY = 0
+    ORDERED = 1
+    RACE = 2
+    RACE_OF_MORE = 3
+    RACE_OF_ALL = 4
+    JUDGE = 5
+    JUDGE_BY_ALL = 6
+
+
+_NUM_RACED = {
+    _Method.RACE: _NUM_BLOCKS,
+    _Method.RACE_OF_MORE: 4 * _NUM_BLOCKS,
+    _Method.RACE_OF_ALL: _ALL_BLOCKS,
+}
+_NUM_JUDGED = {_Method.JUDGE: 4 * _NUM_BLOCKS, _Method.JUDGE_BY_ALL: _ALL_BLOCKS}
+
+# What follows where another token could be better than the one that was found.
+_WIDER = {
+    _Method.ORDERED: _Method.RACE,
+    _Method.RACE: _Method.RACE_OF_MORE,
+    _Method.RACE_OF_MORE: _Method.RACE_OF_ALL,
+}
+# Another token could be better: a verdict beside DROPPED, KEPT and UNKNOWN.
+_BEATABLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A row whose token is not chosen yet.
+
+    Args:
+        index: of the row.
+        method: how it is tried next.
+        token_id: the token to judge; for a race, the one before which tokens take part, or the
+            size of the vocabulary for all.
+    """
+
+    index: int
+    method: _Method
+    token_id: int
+
+
+def choose_tokens(blocks: Blocks, rows: Sequence[RowSampling]) -> list[int | RowFault]:
+    """Choose one token per row by temperature, top-k, top-p, min-p and noise.
+
+    Args:
+        blocks: the logits.
+        rows: how to choose, one for each row of `blocks`, at least one.
+    """
+    choices: list[int | RowFault] = [RowFault.NOT_A_NUMBER] * len(rows)
+    attempts = [
+        _Attempt(index, _first_method(row), blocks.vocabulary_size)
+        for index, row in enumerate(rows)
+    ]
+    while attempts:
+        groups = list(_groups(attempts))
+        # One copy from the device, and another only where rows are left open.
+        table = torch.cat([_try(blocks, rows, group) for group in groups], dim=1).tolist()
+        tried = [attempt for group in groups for attempt in group]
+        attempts = []
+        for attempt, token_id, verdict, largest in zip(tried, *table, strict=True):
+            if not math.isfinite(largest):
+                choices[attempt.index] = _fault(rows[attempt.index], largest)
+            elif verdict == KEPT:
+                choices[attempt.index] = int(token_id)
+            else:
+                attempts.append(_next(attempt, int(token_id), int(verdict)))
+    return choices
+
+
+def _first_method(row: RowSampling) -> _Method:
+    if row.temperature < _LEAST_TEMPERATURE:
+        return _Method.GREEDY
+    return _Method.ORDERED if row.top_k and row.top_k < NUM_TOKENS else _Method.RACE
+
+
+def _fault(row: RowSampling, largest: float) -> RowFault:
+    if largest == -math.inf and (row.mask is not None or row.banned_token_ids):
+        return RowFault.NOTHING_ALLOWED
+    return RowFault.NOT_A_NUMBER
+
+
+def _next(attempt: _Attempt, token_id: int, verdict: int) -> _Attempt:
+    if verdict == DROPPED:  # what is kept stands before it
+        return replace(attempt, method=_Method.RACE, token_id=token_id)
+    if verdict == UNKNOWN:
+        is_judged = attempt.method is _Method.JUDGE
+        method = _Method.JUDGE_BY_ALL if is_judged else _Method.JUDGE
+        return replace(attempt, method=method, token_id=token_id)
+    return replace(attempt, method=_WIDER[attempt.method])
+
+
+def _groups(attempts: Sequence[_Attempt]) -> Iterator[list[_Attempt]]:
+    """Yield what can be tried together, rows in rising order."""
+    ordered = sorted(attempts, key=lambda attempt: (attempt.method, attempt.index))
+    for method, members in groupby(ordered, key=lambda attempt: attempt.method):
+        group = list(members)
+        size = len(group) if method <= _Method.RACE else _NUM_WHOLE_ROWS
+        for first in range(0, len(group), size):
+            yield group[first : first + size]
+
+
+def _try(blocks: Blocks, rows: Sequence[RowSampling], group: Sequence[_Attempt]) -> torch.Tensor:
+    """Return token, verdict and largest logit of each row of a group, float64 [3, rows]."""
+    blocks = blocks.select([attempt.index for attempt in group])
+    token_ids, verdicts = _found(blocks, [rows[attempt.index] for attempt in group], group)
+    columns = (token_ids, verdicts, blocks.largest)
+    return torch.stack([column.flatten().double() for column in columns])  # ids are exact
+
+
+def _found(
+    blocks: Blocks, rows: Sequence[RowSampling], group: Sequence[_Attempt]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a token of each row of a group, and the verdict on it."""
+    method, device = group[0].method, blocks.largest.device
+    if method is _Method.GREEDY:
+        token_ids = blocks.argmax()
+        return token_ids, torch.full_like(token_ids, KEPT)
+    draws = Draws.of(rows, blocks.vocabulary_size, device)
+    if method is _Method.ORDERED:
+        token_ids, is_settled = draw_ordered(blocks, draws)
+        return token_ids, torch.where(is_settled, KEPT, _BEATABLE)
+    token_ids = torch.tensor([attempt.token_id for attempt in group], device=device)[:, None]
+    if method in _NUM_JUDGED:
+        place = Place.of(blocks, token_ids)
+        return token_ids, judge(blocks, draws, place, _NUM_JUDGED[method])
+    is_limited = any(attempt.token_id < blocks.vocabulary_size for attempt in group)
+    end = Place.of(blocks, token_ids) if is_limited else None
+    return _raced(blocks, draws, end, _NUM_RACED[method])
+
+
+def _raced(
+    blocks: Blocks, draws: Draws, end: Place | None, num_blocks: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    winners, is_first = race(blocks, draws, end, num_blocks)
+    if not draws.has_top_p and not draws.largest_top_k:
+        return winners, torch.where(is_first, KEPT, _BEATABLE)
+    place = Place.of(blocks, winners.long())
+    # Both agree where both can tell; the rough one is cheaper for each row, but not for a few.
+    if len(winners) > _FEW_ROWS and blocks.num_blocks > _NUM_BLOCKS:
+        verdicts = judge_roughly(blocks, draws, place, _NUM_BLOCKS)
+    else:
+        verdicts = judge(blocks, draws, place, _NUM_JUDGED[_Method.JUDGE])
+    return winners, torch.where(is_first, verdicts, _BEATABLE)
