@@ -133,7 +133,7 @@ class Answer:
                 raise errors.unfinished_answer()
             return None
         assert isinstance(response, inference_service_pb2.GenerateResponse)
-        self._is_finished = any(delta.HasField("finish") for delta in response.deltas)
+        self._is_finished = response.HasField("usage")  # which the last response has
         return response
 
 

@@ -1,5 +1,6 @@
 """The clients that people have: OpenAI's library, blocking, streaming and async, and curl."""
 
+import json
 import subprocess
 
 import openai
@@ -38,7 +39,56 @@ def test_a_streamed_chat(client):
     assert chunks[0].choices[0].delta.role == "assistant"
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
     assert text == whole.choices[0].message.content
-    assert last.usage == whole.usage
+    assert last.usage.completion_tokens == whole.usage.completion_tokens == 50
+    assert last.usage.prompt_tokens == whole.usage.prompt_tokens
+
+
+def test_a_prompt_that_was_seen_is_cached(client):
+    """The second time most of its tokens need no computing, and a salt keeps them apart."""
+    asked = {"model": MODEL, "max_tokens": 2}
+    asked["messages"] = [{"role": "user", "content": "a prompt of its own " * 10}]
+    first, second, salted = (
+        client.chat.completions.create(**asked, extra_body={"cache_salt": salt}).usage
+        for salt in ("a salt of its own", "a salt of its own", "another salt")
+    )
+    assert first.prompt_tokens_details.cached_tokens == 0
+    assert second.prompt_tokens_details.cached_tokens > second.prompt_tokens // 2
+    assert salted.prompt_tokens_details.cached_tokens == 0
+
+
+def test_several_answers(client):
+    """Each is a choice, blocking and streaming alike."""
+    asked = {"model": MODEL, "messages": MESSAGES, "max_tokens": 20, "seed": 1, "n": 3}
+    whole = client.chat.completions.create(**asked)
+    assert [choice.index for choice in whole.choices] == [0, 1, 2]
+    texts, ends = ["", "", ""], []
+    for chunk in client.chat.completions.create(**asked, stream=True):
+        [choice] = chunk.choices
+        texts[choice.index] += choice.delta.content or ""
+        ends += [choice.index] if choice.finish_reason else []
+    assert texts == [choice.message.content for choice in whole.choices]
+    assert sorted(ends) == [0, 1, 2]
+
+
+def test_an_answer_in_a_form(client):
+    """A schema is kept to, and one that cannot be is refused with words for people."""
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"enum": ["red", "green"]}, "number": {"enum": [1, 2]}},
+        "required": ["colour", "number"],
+        "additionalProperties": False,
+    }
+    asked = {"model": MODEL, "messages": MESSAGES, "max_tokens": 200}
+    form = {"type": "json_schema", "json_schema": {"name": "thing", "schema": schema}}
+    answer = client.chat.completions.create(**asked, response_format=form)
+    value = json.loads(answer.choices[0].message.content)
+    assert (value["colour"] in ("red", "green"), value["number"] in (1, 2)) == (True, True)
+    assert answer.choices[0].finish_reason == "stop"
+    form["json_schema"]["schema"] = {"not": {}}
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.chat.completions.create(**asked, response_format=form)
+    assert refusal.value.param == "response_format"
+    assert '"not"' in refusal.value.message
 
 
 async def test_async_chats(service):

@@ -24,9 +24,9 @@ _FINISH_REASONS = {
 
 
 class PromptTokensDetails(msgspec.Struct, frozen=True):
-    """No prompt token comes from a cache: the server has none."""
+    """The prompt tokens that did not need to be computed."""
 
-    cached_tokens: int = 0
+    cached_tokens: int
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -35,30 +35,41 @@ class Usage(msgspec.Struct, frozen=True):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
-    prompt_tokens_details: PromptTokensDetails = PromptTokensDetails()
+    prompt_tokens_details: PromptTokensDetails
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Token counts that can be added up."""
+    """Token counts that can be added up; those of the cache are prompt tokens, too."""
 
     prompt: int = 0
     output: int = 0
+    cached: int = 0
 
     def __add__(self, other: TokenCounts) -> TokenCounts:
-        return TokenCounts(self.prompt + other.prompt, self.output + other.output)
+        return TokenCounts(
+            self.prompt + other.prompt, self.output + other.output, self.cached + other.cached
+        )
 
     def usage(self) -> Usage:
         """Return the counts under OpenAI's names."""
-        return Usage(self.prompt, self.output, self.prompt + self.output)
+        total = self.prompt + self.output
+        return Usage(self.prompt, self.output, total, PromptTokensDetails(self.cached))
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCandidate:
+    """One answer to a prompt."""
+
+    text: str
+    finish_reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class WholeAnswer:
-    """The answer to one prompt."""
+    """All answers to one prompt, in order."""
 
-    text: str
-    finish_reason: str
+    candidates: tuple[WholeCandidate, ...]
     counts: TokenCounts
 
 
@@ -76,21 +87,30 @@ def finish_reason(reason: stopping_pb2.FinishReason.ValueType) -> str:
     return _FINISH_REASONS.get(reason, "stop")
 
 
-def token_counts(usage: inference_service_pb2.Usage) -> TokenCounts:
-    """Return the counts of the contract."""
-    return TokenCounts(usage.prompt_token_count, usage.output_token_count)
+def token_counts(response: inference_service_pb2.GenerateResponse) -> TokenCounts:
+    """Return what a response tells of the counts: they add up over all of a call."""
+    return TokenCounts(
+        response.usage.prompt_token_count,
+        response.usage.output_token_count,
+        response.prompt.cached_token_count,
+    )
 
 
-def join_responses(responses: Iterable[inference_service_pb2.GenerateResponse]) -> WholeAnswer:
+def join_responses(
+    responses: Iterable[inference_service_pb2.GenerateResponse], num_candidates: int
+) -> WholeAnswer:
     """Join all responses of a call that ended well."""
-    text: list[str] = []
-    reason: stopping_pb2.FinishReason.ValueType = stopping_pb2.FINISH_REASON_UNSPECIFIED
+    texts: list[list[str]] = [[] for _ in range(num_candidates)]
+    reasons = [stopping_pb2.FINISH_REASON_UNSPECIFIED] * num_candidates
     counts = TokenCounts()
     for response in responses:
+        counts += token_counts(response)
         for delta in response.deltas:
-            text.append(delta.text)
+            texts[delta.candidate_index].append(delta.text)
             if delta.HasField("finish"):
-                reason = delta.finish.reason
-        if response.HasField("usage"):
-            counts = token_counts(response.usage)
-    return WholeAnswer("".join(text), finish_reason(reason), counts)
+                reasons[delta.candidate_index] = delta.finish.reason
+    candidates = tuple(
+        WholeCandidate("".join(parts), finish_reason(reason))
+        for parts, reason in zip(texts, reasons, strict=True)
+    )
+    return WholeAnswer(candidates, counts)

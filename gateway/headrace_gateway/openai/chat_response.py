@@ -21,7 +21,7 @@ class Message(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One answer."""
+    """One answer, of as many as were asked for."""
 
     index: int
     message: Message
@@ -69,9 +69,12 @@ class ChatCompletionChunk(
 
 def chat_completion(identity: Identity, answer: WholeAnswer) -> ChatCompletion:
     """Return the response with a whole answer."""
-    choice = Choice(0, Message(answer.text), answer.finish_reason)
+    choices = [
+        Choice(index, Message(candidate.text), candidate.finish_reason)
+        for index, candidate in enumerate(answer.candidates)
+    ]
     usage = answer.counts.usage()
-    return ChatCompletion(identity.id, identity.created, identity.model, [choice], usage)
+    return ChatCompletion(identity.id, identity.created, identity.model, choices, usage)
 
 
 class ChatChunks:
@@ -79,23 +82,29 @@ class ChatChunks:
 
     Args:
         identity: what all chunks share.
+        num_candidates: how many choices there are.
         include_usage: whether the stream ends with the token counts.
     """
 
-    def __init__(self, identity: Identity, *, include_usage: bool) -> None:
+    def __init__(self, identity: Identity, *, num_candidates: int = 1, include_usage: bool) -> None:
         self._identity = identity
+        self._num_candidates = num_candidates
         self._usage: UnsetType | None = None if include_usage else UNSET
 
-    def opening(self, index: int) -> list[ChatCompletionChunk]:
-        """Return the chunk that says who speaks."""
-        return [self._chunk(ChunkChoice(index, Delta(role="assistant", content="")))]
+    def opening(self, prompt_index: int) -> list[ChatCompletionChunk]:
+        """Return the chunks that say who speaks, one for each choice."""
+        return [
+            self._chunk(ChunkChoice(choice, Delta(role="assistant", content="")))
+            for choice in range(self._num_candidates)
+        ]
 
     def chunks(
-        self, index: int, response: inference_service_pb2.GenerateResponse
+        self, prompt_index: int, response: inference_service_pb2.GenerateResponse
     ) -> list[ChatCompletionChunk]:
-        """Return the chunks of a response: new text, then the end."""
+        """Return the chunks of a response: of each choice its new text, then its end."""
         chunks = []
         for delta in response.deltas:
+            index = delta.candidate_index  # there is one prompt
             if delta.text:
                 chunks.append(self._chunk(ChunkChoice(index, Delta(content=delta.text))))
             if delta.HasField("finish"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The text of one prompt's answer, or its new piece."""
+    """The text of an answer, or its new piece. The answers to a prompt follow each other."""
 
     index: int
     text: str
@@ -38,9 +38,14 @@ def completion(
     identity: Identity, echoes: Sequence[str], answers: Sequence[WholeAnswer]
 ) -> Completion:
     """Return the response with the whole answers, each after its echo."""
+    candidates = [
+        (echo, candidate)
+        for echo, answer in zip(echoes, answers, strict=True)
+        for candidate in answer.candidates
+    ]
     choices = [
-        Choice(index, echo + answer.text, answer.finish_reason)
-        for index, (echo, answer) in enumerate(zip(echoes, answers, strict=True))
+        Choice(index, echo + candidate.text, candidate.finish_reason)
+        for index, (echo, candidate) in enumerate(candidates)
     ]
     usage = sum((answer.counts for answer in answers), TokenCounts()).usage()
     return Completion(identity.id, identity.created, identity.model, choices, usage)
@@ -51,26 +56,38 @@ class CompletionChunks:
 
     Args:
         identity: what all chunks share.
-        echoes: the text that comes before the answer of each prompt.
+        echoes: the text that comes before the answers to each prompt.
+        num_candidates: how many choices each prompt has.
         include_usage: whether the stream ends with the token counts.
     """
 
-    def __init__(self, identity: Identity, echoes: Sequence[str], *, include_usage: bool) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        echoes: Sequence[str],
+        *,
+        num_candidates: int = 1,
+        include_usage: bool,
+    ) -> None:
         self._identity = identity
         self._echoes = echoes
+        self._num_candidates = num_candidates
         self._usage: UnsetType | None = None if include_usage else UNSET
 
-    def opening(self, index: int) -> list[Completion]:
-        """Return the chunk with the echo, where there is one."""
-        echo = self._echoes[index]
-        return [self._chunk(Choice(index, echo))] if echo else []
+    def opening(self, prompt_index: int) -> list[Completion]:
+        """Return the chunks with the echo, where there is one, for each choice."""
+        echo = self._echoes[prompt_index]
+        first = prompt_index * self._num_candidates
+        indices = range(first, first + self._num_candidates) if echo else ()
+        return [self._chunk(Choice(index, echo)) for index in indices]
 
     def chunks(
-        self, index: int, response: inference_service_pb2.GenerateResponse
+        self, prompt_index: int, response: inference_service_pb2.GenerateResponse
     ) -> list[Completion]:
-        """Return the chunks of a response: new text, then the end."""
+        """Return the chunks of a response: of each choice its new text, then its end."""
         chunks = []
         for delta in response.deltas:
+            index = prompt_index * self._num_candidates + delta.candidate_index
             if delta.text:
                 chunks.append(self._chunk(Choice(index, delta.text)))
             if delta.HasField("finish"):

@@ -7,6 +7,7 @@ returns the value or raises the refusal that names the field.
 from __future__ import annotations
 
 import math
+import re
 from typing import TypeGuard
 
 from headrace_gateway.openai.api_error import invalid_field
@@ -61,6 +62,23 @@ def int32_list(name: str, value: object) -> tuple[int, ...]:
     if value and not (min(value) >= -_INT32 and max(value) < _INT32):
         raise invalid_field(name, f"{name} holds an integer that does not fit 32 bits.")
     return tuple(value)
+
+
+def negated_int32(name: str, value: object) -> int:
+    """Read an integer of 32 bits that counts in the direction opposite to the contract's."""
+    return min(-int32(name, value), _INT32 - 1)
+
+
+def bias_by_token_id(name: str, value: object) -> dict[int, float]:
+    """Read an object of numbers by token ids, which JSON has as strings."""
+    if not isinstance(value, dict):
+        raise invalid_field(name, f"{name} must be an object of numbers by token ids.")
+    bias = {}
+    for key, number_ in value.items():
+        if re.fullmatch(r"-?[0-9]{1,10}", key) is None or not -_INT32 <= int(key) < _INT32:
+            raise invalid_field(name, f'{name} must have token ids as its keys, such as "42".')
+        bias[int(key)] = number(f"{name}[{key}]", number_)
+    return bias
 
 
 def text_or_list(name: str, value: object) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace_gateway.openai import field_types
 from headrace_gateway.openai.api_error import invalid_field
+from headrace_gateway.openai.forms import FORM_FIELDS
 from headrace_gateway.openai.messages import parse_messages
 from headrace_gateway.openai.prompts import parse_prompts
 from headrace_gateway.openai.stream_options import parse_stream_options
@@ -31,10 +32,18 @@ _COMMON: dict[str, Reader] = {
     "top_k": field_types.int32,
     "min_p": field_types.number,
     "seed": field_types.int64,
+    "presence_penalty": field_types.number,
+    "frequency_penalty": field_types.number,
+    "repetition_penalty": field_types.number,
+    "logit_bias": field_types.bias_by_token_id,
+    "n": field_types.int32,
     "stop": field_types.text_or_list,
     "stop_token_ids": field_types.int32_list,
     "ignore_eos": field_types.boolean,
     "include_stop_str_in_output": field_types.boolean,
+    **FORM_FIELDS,
+    "priority": field_types.negated_int32,
+    "cache_salt": field_types.text,
 }
 
 CHAT_FIELDS: dict[str, Reader] = {
@@ -56,17 +65,11 @@ COMPLETION_FIELDS: dict[str, Reader] = {
 _NOTHING: tuple[object, ...] = (False, "", [], {})
 
 NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
-    "n": (1,),
     "best_of": (1,),
     "top_logprobs": (0,),
     "logprobs": (False,),
     "prompt_logprobs": _NOTHING,
-    "logit_bias": ({},),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "repetition_penalty": (1,),
     "length_penalty": (1,),
-    "response_format": ({"type": "text"},),
     "tools": ([],),
     "tool_choice": ("none", "auto"),
     "functions": ([],),
@@ -77,15 +80,6 @@ NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
     "suffix": ("",),
     "echo": (False,),
     "max_completion_tokens": (),
-    "structured_outputs": ({},),
-    "guided_json": _NOTHING,
-    "guided_regex": _NOTHING,
-    "guided_choice": _NOTHING,
-    "guided_grammar": _NOTHING,
-    "json_schema": _NOTHING,
-    "regex": _NOTHING,
-    "grammar": _NOTHING,
-    "choice": _NOTHING,
     "use_beam_search": (False,),
     "bad_words": ([],),
     "allowed_token_ids": (),
@@ -101,7 +95,7 @@ NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
 """The fields that would change the answer and are not supported, each with the values
 that ask for nothing. Any other value is refused: an answer that ignores it would be
 wrong. What has no effect on the text (user, metadata, store, service_tier, verbosity,
-prompt_cache_key, parallel_tool_calls, priority, …) needs no entry.
+prompt_cache_key, parallel_tool_calls, …) needs no entry.
 """
 
 
@@ -119,7 +113,7 @@ def read_fields(body: Mapping[str, object], supported: Mapping[str, Reader]) -> 
     for name, neutral in NEUTRAL_VALUES.items():
         value = body.get(name)
         if value is not None and name not in supported and not _is_one_of(value, neutral):
-            raise invalid_field(name, _unsupported(name, neutral))
+            raise invalid_field(name, f"{name} is not supported; leave it out.")
     return values
 
 
@@ -128,9 +122,3 @@ def _is_one_of(value: object, neutral: tuple[object, ...]) -> bool:
     return any(
         value == item and isinstance(value, bool) == isinstance(item, bool) for item in neutral
     )
-
-
-def _unsupported(name: str, neutral: tuple[object, ...]) -> str:
-    if name == "n":
-        return "n must be 1: several answers to one prompt are not supported."
-    return f"{name} is not supported; leave it out."

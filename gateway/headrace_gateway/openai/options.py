@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.v1 import inference_service_pb2, output_pb2, sampling_pb2, stopping_pb2
 from headrace_gateway.openai.api_error import invalid_field
+from headrace_gateway.openai.forms import read_form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "seed")
+    from headrace_gateway.openai.forms import Form
+
+_SAMPLING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "logit_bias",
+)
 
 _JSON_PATHS = {
     "stopping.min_output_tokens": "min_tokens",
@@ -28,6 +41,9 @@ _JSON_PATHS = {
     "token_ids": "prompt",
     "model": "model",
     "request_id": "request_id",
+    "priority": "priority",
+    "cache_salt": "cache_salt",
+    "sampling.candidate_count": "n",
     **{f"sampling.{name}": name for name in _SAMPLING},
 }
 """The paths of the contract's fields and the JSON paths that were made into them."""
@@ -46,6 +62,10 @@ class Options:
         max_tokens_field: the JSON field that `max_tokens` came from.
         sampling: as in the contract; what was not given is not set.
         stopping: as in the contract, without max_output_tokens.
+        num_candidates: how many answers each prompt gets, as asked for.
+        form: that of the answers; None for any.
+        priority: as in the contract.
+        cache_salt: as in the contract.
     """
 
     model: str
@@ -56,6 +76,10 @@ class Options:
     max_tokens_field: str
     sampling: sampling_pb2.Sampling
     stopping: stopping_pb2.Stopping
+    num_candidates: int
+    form: Form | None
+    priority: int
+    cache_salt: str
 
     def to_generate_request(self) -> inference_service_pb2.GenerateRequest:
         """Return a request to which only the prompt is missing."""
@@ -64,6 +88,9 @@ class Options:
             request_id=self.request_id,
             sampling=self.sampling,
             stopping=self.stopping,
+            constraint=None if self.form is None else self.form.constraint,
+            priority=self.priority,
+            cache_salt=self.cache_salt,
         )
         if self.max_tokens is not None:
             request.stopping.max_output_tokens = self.max_tokens
@@ -77,6 +104,8 @@ class Options:
         ``chat.messages[0].role`` gives ``messages[0].role``.
         """
         entries = {**_JSON_PATHS, "stopping.max_output_tokens": self.max_tokens_field}
+        if self.form is not None and path.startswith("constraint."):
+            return self.form.path
         for entry, json_path in entries.items():
             if path == entry or path.startswith((f"{entry}.", f"{entry}[")):
                 return json_path + path.removeprefix(entry)
@@ -89,7 +118,7 @@ def read_options(
     """Build the options from the values of `fields.read_fields`.
 
     Raises:
-        ApiError: 400, stream_options without a stream.
+        ApiError: 400, stream_options without a stream, or several forms for the answer.
     """
     stream = values.get("stream", False)
     stream_options = values.get("stream_options")
@@ -104,6 +133,10 @@ def read_options(
         max_tokens_field=max_tokens_field,
         sampling=_sampling(values),
         stopping=_stopping(values),
+        num_candidates=values.get("n", 1),
+        form=read_form(values),
+        priority=values.get("priority", 0),
+        cache_salt=values.get("cache_salt", ""),
     )
 
 
@@ -111,6 +144,8 @@ def _sampling(values: Mapping[str, Any]) -> sampling_pb2.Sampling:
     given = {name: values[name] for name in _SAMPLING if name in values}
     if given.get("top_k") == -1:  # "all tokens" in vLLM's dialect, 0 in the contract
         given["top_k"] = 0
+    if "n" in values:
+        given["candidate_count"] = values["n"]
     return sampling_pb2.Sampling(**given)
 
 

@@ -46,10 +46,14 @@ class ChatCompletions:
         ):
             identity = identify("chatcmpl", options, answer)
             if not options.stream:
-                [whole] = await collect([answer])
+                [whole] = await collect([answer], options)
                 exchange_of(request).counts = whole.counts
                 return json_response(chat_completion(identity, whole))
-            chunks = ChatChunks(identity, include_usage=options.include_usage)
+            chunks = ChatChunks(
+                identity,
+                num_candidates=options.num_candidates,
+                include_usage=options.include_usage,
+            )
             exchange_of(request).counts = await relay(events, [answer], chunks)
         return events.response
 

@@ -44,11 +44,16 @@ class Completions:
             async with gateway.upstream.generate_all(requests, context) as answers:
                 identity = identify("cmpl", options, answers[0])
                 if not options.stream:
-                    wholes = await collect(answers)
+                    wholes = await collect(answers, options)
                     counts = sum((whole.counts for whole in wholes), TokenCounts())
                     exchange_of(request).counts = counts
                     return json_response(completion(identity, echoes, wholes))
-                chunks = CompletionChunks(identity, echoes, include_usage=options.include_usage)
+                chunks = CompletionChunks(
+                    identity,
+                    echoes,
+                    num_candidates=options.num_candidates,
+                    include_usage=options.include_usage,
+                )
                 exchange_of(request).counts = await relay(events, answers, chunks)
         return events.response
 

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 class Chunks(Protocol):
     """Makes the events of a stream; each method returns those that are due."""
 
-    def opening(self, index: int) -> Sequence[msgspec.Struct]:
-        """Begin an answer."""
+    def opening(self, prompt_index: int) -> Sequence[msgspec.Struct]:
+        """Begin the answers to a prompt."""
 
     def chunks(
-        self, index: int, response: inference_service_pb2.GenerateResponse
+        self, prompt_index: int, response: inference_service_pb2.GenerateResponse
     ) -> Sequence[msgspec.Struct]:
-        """Continue an answer."""
+        """Continue the answers to a prompt."""
 
     def closing(self, counts: TokenCounts) -> Sequence[msgspec.Struct]:
         """End all answers."""
@@ -61,13 +61,13 @@ def identify(prefix: str, options: Options, answer: Answer) -> Identity:
     return Identity(f"{prefix}-{uuid.uuid4().hex}", int(time.time()), model)
 
 
-async def collect(answers: Sequence[Answer]) -> list[WholeAnswer]:
+async def collect(answers: Sequence[Answer], options: Options) -> list[WholeAnswer]:
     """Read all answers to their ends.
 
     Raises:
         ApiError: one of them ends with an error.
     """
-    return await all_of(_collect_one(answer) for answer in answers)
+    return await all_of(_collect_one(answer, options.num_candidates) for answer in answers)
 
 
 async def relay(events: EventStream, answers: Sequence[Answer], chunks: Chunks) -> TokenCounts:
@@ -90,8 +90,8 @@ async def relay(events: EventStream, answers: Sequence[Answer], chunks: Chunks) 
     return total
 
 
-async def _collect_one(answer: Answer) -> WholeAnswer:
-    return join_responses([response async for response in answer])
+async def _collect_one(answer: Answer, num_candidates: int) -> WholeAnswer:
+    return join_responses([response async for response in answer], num_candidates)
 
 
 async def _relay_one(
@@ -103,8 +103,7 @@ async def _relay_one(
     async for response in answer:
         if pieces := chunks.chunks(index, response):
             await events.send(_encode(pieces))
-        if response.HasField("usage"):
-            counts = token_counts(response.usage)
+        counts += token_counts(response)
     return counts
 
 

@@ -6,16 +6,24 @@ from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.fields import CHAT_FIELDS, COMPLETION_FIELDS, read_fields
 
 REFUSED = {
-    "n": [0, 2, -1, True, "1"],
+    # What is supported and of the wrong type.
+    "n": [True, "1", 1.5, 2**31],
+    "logit_bias": [{"AI": 0}, {"5": "more"}, {"5": True}, {"4294967296": 1}, []],
+    "presence_penalty": [float("nan"), "much", True],
+    "repetition_penalty": [float("inf")],
+    "priority": [0.5, 2**31],
+    "cache_salt": [5, "\ud800"],
+    "response_format": [1, {}, {"type": "sound"}, {"type": "json_schema"}],
+    "structured_outputs": [[], {"json_schema": {}}, {"regex": "a", "choice": ["a"]}],
+    "guided_json": [5, [], False, {"maximum": float("nan")}, {"title": "\ud800"}],
+    "guided_regex": [5, ["a"]],
+    "guided_choice": ["yes", [1]],
+    "guided_grammar": [{}],
+    # What is not supported.
     "best_of": [2],
     "logprobs": [True, 0, 5, -1],
     "top_logprobs": [1, 21, -1],
     "prompt_logprobs": [1],
-    "logit_bias": [{"50256": -100}, {"AI": 0}, []],
-    "presence_penalty": [0.1, -2, float("nan")],
-    "frequency_penalty": [0.1],
-    "repetition_penalty": [1.1, 0],
-    "response_format": [{"type": "json_object"}, {"type": "json_schema"}, {"type": "sound"}, 1],
     "tools": [[{"type": "function"}], {}],
     "tool_choice": ["required", {"type": "function"}],
     "functions": [[{"name": "f"}]],
@@ -23,8 +31,6 @@ REFUSED = {
     "modalities": [["text", "audio"]],
     "audio": [{"voice": "alloy"}],
     "suffix": ["!"],
-    "structured_outputs": [{"regex": "a+"}],
-    "guided_json": [{"type": "object"}],
     "bad_words": [["no"]],
     "skip_special_tokens": [False],
     "chat_template": ["{{ messages }}"],
@@ -34,15 +40,9 @@ REFUSED = {
 }
 
 NEUTRAL = {
-    "n": [1, 1.0, None],
     "best_of": [1],
     "logprobs": [False, None],
     "top_logprobs": [0, None],
-    "logit_bias": [{}, None],
-    "presence_penalty": [0, 0.0, -0.0],
-    "frequency_penalty": [0],
-    "repetition_penalty": [1.0],
-    "response_format": [{"type": "text"}, None],
     "tools": [[], None],
     "tool_choice": ["none", "auto", None],
     "modalities": [["text"]],
@@ -56,7 +56,6 @@ NEUTRAL = {
     "prompt_cache_key": ["k"],
     "verbosity": ["low"],
     "parallel_tool_calls": [True, False],
-    "priority": [3],
     "a_field_to_come": [{"a": [1]}, float("nan"), "\ude00"],
 }
 
@@ -67,7 +66,8 @@ def test_a_wish_that_cannot_be_met_is_refused_by_name(supported, name, value):
     """What would change the answer and is not supported is never ignored."""
     with pytest.raises(ApiError) as refusal:
         read_fields({name: value}, supported)
-    assert (refusal.value.status, refusal.value.param) == (400, name)
+    assert refusal.value.status == 400
+    assert refusal.value.param.partition("[")[0].partition(".")[0] == name
 
 
 @pytest.mark.parametrize("supported", [CHAT_FIELDS, COMPLETION_FIELDS])

@@ -46,6 +46,14 @@ def test_every_supported_field_of_a_chat_arrives():
             "add_generation_prompt": False,
             "continue_final_message": True,
             "request_id": "r",
+            "presence_penalty": 0,
+            "frequency_penalty": -0.5,
+            "repetition_penalty": 1.5,
+            "logit_bias": {"5": -100, "0": 0.5},
+            "n": 2,
+            "regex": "a+",
+            "priority": -3,
+            "cache_salt": "salt",
         }
     )
     assert (chat.options.stream, chat.options.include_usage) == (True, True)
@@ -56,11 +64,18 @@ def test_every_supported_field_of_a_chat_arrives():
           messages { role: ROLE_USER content: "Hi" }
           add_generation_prompt: false continue_final_message: true
         }
-        sampling { temperature: 0 top_p: 0.5 top_k: 40 min_p: 0.25 seed: -9223372036854775808 }
+        sampling {
+          temperature: 0 top_p: 0.5 top_k: 40 min_p: 0.25 seed: -9223372036854775808
+          presence_penalty: 0 frequency_penalty: -0.5 repetition_penalty: 1.5
+          logit_bias { key: 5 value: -100 } logit_bias { key: 0 value: 0.5 } candidate_count: 2
+        }
         stopping {
           max_output_tokens: 7 min_output_tokens: 2 stop_sequences: "a" stop_sequences: "b"
           stop_token_ids: 3 ignore_end_of_text: true include_stop_in_output: true
         }
+        constraint { regex: "a+" }
+        priority: 3
+        cache_salt: "salt"
         """
     )
 
@@ -69,6 +84,15 @@ def test_minus_one_in_top_k_means_all_tokens():
     """The dialect's -1 is the contract's 0."""
     request = parse_chat_request({"messages": MESSAGES, "top_k": -1}).to_generate_request()
     assert (request.sampling.HasField("top_k"), request.sampling.top_k) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"), [(3, -3), (-(2**31), 2**31 - 1), (2**31 - 1, 1 - 2**31)]
+)
+def test_a_lower_priority_comes_first_over_http(sent, meant):
+    """The dialect counts in the direction opposite to the contract's."""
+    request = parse_chat_request({"messages": MESSAGES, "priority": sent}).to_generate_request()
+    assert request.priority == meant
 
 
 def test_ranges_are_left_to_the_server():
@@ -90,6 +114,11 @@ def test_ranges_are_left_to_the_server():
         ("stopping.max_output_tokens", "max_completion_tokens"),
         ("stopping.stop_sequences[1]", "stop[1]"),
         ("sampling.temperature", "temperature"),
+        ("sampling.candidate_count", "n"),
+        ("sampling.logit_bias[5]", "logit_bias[5]"),
+        ("priority", "priority"),
+        ("cache_salt", "cache_salt"),
+        ("constraint.regex", None),
         ("model", "model"),
         ("output.chunking.whole", None),
         ("chatter", None),

@@ -11,6 +11,7 @@ from headrace_gateway.openai.answer import (
     Identity,
     TokenCounts,
     WholeAnswer,
+    WholeCandidate,
     finish_reason,
     join_responses,
 )
@@ -24,7 +25,7 @@ USAGE = {
     "prompt_tokens": 5,
     "completion_tokens": 3,
     "total_tokens": 8,
-    "prompt_tokens_details": {"cached_tokens": 0},
+    "prompt_tokens_details": {"cached_tokens": 2},
 }
 
 
@@ -39,6 +40,11 @@ def response(text="", reason=None, usage=None):
     if usage is not None:
         message.usage.prompt_token_count, message.usage.output_token_count = usage
     return message
+
+
+def whole(*candidates, counts):
+    """An answer of candidates given as text and reason."""
+    return WholeAnswer(tuple(WholeCandidate(*each) for each in candidates), counts)
 
 
 def test_every_finish_reason_of_the_contract_has_openais_word():
@@ -61,17 +67,28 @@ def test_responses_join_to_the_whole_answer():
     """The text is the concatenation of all deltas; reason and counts come with the last."""
     joined = join_responses(
         [
-            pb.GenerateResponse(prompt=pb.PromptInfo(token_count=5)),
+            pb.GenerateResponse(prompt=pb.PromptInfo(token_count=5, cached_token_count=4)),
             response("Hel"),
             response("lo", stopping_pb2.FINISH_REASON_MAX_OUTPUT_TOKENS, (5, 3)),
-        ]
+        ],
+        num_candidates=1,
     )
-    assert joined == WholeAnswer("Hello", "length", TokenCounts(5, 3))
+    assert joined == whole(("Hello", "length"), counts=TokenCounts(5, 3, cached=4))
+
+
+def test_candidates_are_joined_each_for_itself():
+    """A response may have pieces of several, in which one ends and another goes on."""
+    both = response("a", stopping_pb2.FINISH_REASON_END_OF_TEXT)
+    both.deltas.add(candidate_index=1, text="b")
+    last = pb.GenerateResponse(deltas=[pb.CandidateDelta(candidate_index=1, text="c")])
+    last.deltas[0].finish.reason = stopping_pb2.FINISH_REASON_MAX_OUTPUT_TOKENS
+    joined = join_responses([both, last], num_candidates=2)
+    assert joined == whole(("a", "stop"), ("bc", "length"), counts=TokenCounts())
 
 
 def test_a_whole_chat():
     """The response of a chat has all keys that clients look for, the empty ones as null."""
-    answer = WholeAnswer("Hello", "stop", TokenCounts(5, 3))
+    answer = whole(("Hello", "stop"), counts=TokenCounts(5, 3, cached=2))
     assert as_json(chat_completion(IDENTITY, answer)) == {
         "object": "chat.completion",
         **SHARED,
@@ -101,7 +118,7 @@ def test_a_streamed_chat():
         *chunks.chunks(0, pb.GenerateResponse(prompt=pb.PromptInfo(token_count=5))),
         *chunks.chunks(0, response("Hel")),
         *chunks.chunks(0, end),
-        *chunks.closing(TokenCounts(5, 3)),
+        *chunks.closing(TokenCounts(5, 3, cached=2)),
     ]
     assert as_json(events) == [
         chat_chunk({"role": "assistant", "content": ""}),
@@ -114,7 +131,7 @@ def test_a_streamed_chat():
 def test_usage_on_request():
     """With include_usage every chunk has a null but an extra last one, which has no choices."""
     chunks = ChatChunks(IDENTITY, include_usage=True)
-    events = [*chunks.opening(0), *chunks.closing(TokenCounts(5, 3))]
+    events = [*chunks.opening(0), *chunks.closing(TokenCounts(5, 3, cached=2))]
     assert as_json(events) == [
         chat_chunk({"role": "assistant", "content": ""}, usage=None),
         {"object": "chat.completion.chunk", **SHARED, "choices": [], "usage": USAGE},
@@ -128,8 +145,8 @@ def text_choice(index, text, reason=None):
 def test_whole_completions():
     """Each prompt has the choice with its index; the counts are those of all together."""
     answers = [
-        WholeAnswer("a", "stop", TokenCounts(2, 1)),
-        WholeAnswer("b", "length", TokenCounts(3, 2)),
+        whole(("a", "stop"), counts=TokenCounts(2, 1)),
+        whole(("b", "length"), counts=TokenCounts(3, 2, cached=2)),
     ]
     assert as_json(completion(IDENTITY, ["", "echo "], answers)) == {
         "object": "text_completion",
@@ -147,7 +164,7 @@ def test_streamed_completions():
         *chunks.opening(0),
         *chunks.opening(1),
         *chunks.chunks(1, end),
-        *chunks.closing(TokenCounts(5, 3)),
+        *chunks.closing(TokenCounts(5, 3, cached=2)),
     ]
     head = {"object": "text_completion", **SHARED}
     assert as_json(events) == [
@@ -155,6 +172,50 @@ def test_streamed_completions():
         {**head, "choices": [text_choice(1, "b")], "usage": None},
         {**head, "choices": [text_choice(1, "", "length")], "usage": None},
         {**head, "choices": [], "usage": USAGE},
+    ]
+
+
+def test_several_answers_to_a_chat_are_choices():
+    """Each has its index, whole and in a stream."""
+    answer = whole(("a", "stop"), ("b", "length"), counts=TokenCounts(5, 3))
+    choices = as_json(chat_completion(IDENTITY, answer))["choices"]
+    assert [(c["index"], c["message"]["content"], c["finish_reason"]) for c in choices] == [
+        (0, "a", "stop"),
+        (1, "b", "length"),
+    ]
+    chunks = ChatChunks(IDENTITY, num_candidates=2, include_usage=False)
+    both = response("a", stopping_pb2.FINISH_REASON_END_OF_TEXT)
+    both.deltas.add(candidate_index=1, text="b")
+    events = as_json([*chunks.opening(0), *chunks.chunks(0, both)])
+    assert [(e["choices"][0]["index"], e["choices"][0]["delta"]) for e in events] == [
+        (0, {"role": "assistant", "content": ""}),
+        (1, {"role": "assistant", "content": ""}),
+        (0, {"content": "a"}),
+        (0, {}),
+        (1, {"content": "b"}),
+    ]
+
+
+def test_several_answers_to_several_prompts_are_numbered_through():
+    """The answers to the second prompt follow those to the first."""
+    answers = [
+        whole(("a", "stop"), ("b", "stop"), counts=TokenCounts(2, 2)),
+        whole(("c", "stop"), ("d", "stop"), counts=TokenCounts(2, 2)),
+    ]
+    choices = as_json(completion(IDENTITY, ["1", "2"], answers))["choices"]
+    assert choices == [
+        text_choice(0, "1a", "stop"),
+        text_choice(1, "1b", "stop"),
+        text_choice(2, "2c", "stop"),
+        text_choice(3, "2d", "stop"),
+    ]
+    chunks = CompletionChunks(IDENTITY, ["1", "2"], num_candidates=2, include_usage=False)
+    piece = pb.GenerateResponse(deltas=[pb.CandidateDelta(candidate_index=1, text="d")])
+    events = as_json([*chunks.opening(1), *chunks.chunks(1, piece)])
+    assert [event["choices"] for event in events] == [
+        [text_choice(2, "2")],
+        [text_choice(3, "2")],
+        [text_choice(3, "d")],
     ]
 
 

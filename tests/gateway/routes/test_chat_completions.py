@@ -211,7 +211,7 @@ async def test_a_server_without_early_headers_is_understood(gateway, server):
 
 async def test_an_odd_request_is_refused_before_the_server_is_asked(gateway, server):
     """What is wrong in JSON does not reach the server."""
-    status, error = await gateway.post_for_error(PATH, {"messages": MESSAGES, "n": 2})
+    status, error = await gateway.post_for_error(PATH, {"messages": MESSAGES, "n": "2"})
     assert (status, error["param"]) == (400, "n")
     assert server.calls == []
 
