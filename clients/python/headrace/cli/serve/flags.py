@@ -135,9 +135,6 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "auto",
         ),
         _server(
-            "--quantization", "FORMAT", "how a CPU keeps weights: none, fp16, int8 or q4", "auto"
-        ),
-        _server(
             "--quantization",
             "FORMAT",
             "how weights are kept on a CPU: auto, none, fp16, int8 or q4; auto takes fp16, unless "
