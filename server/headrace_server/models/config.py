@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace_server.engine.model_runner import ModelLoadError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 SUPPORTED_ARCHITECTURES = (
@@ -18,6 +18,9 @@ SUPPORTED_ARCHITECTURES = (
     "MistralForCausalLM",
     "Qwen2ForCausalLM",
     "Qwen3ForCausalLM",
+    "SmolLM3ForCausalLM",
+    "Phi3ForCausalLM",
+    "GraniteForCausalLM",
 )
 
 # The rotary scalings, with the parameters that each cannot do without.
@@ -43,6 +46,9 @@ _DEFAULT_MISTRAL_SLIDING_WINDOW = 4096
 _DEFAULT_QWEN_MAX_WINDOW_LAYERS = 28
 _DEFAULT_QWEN3_HEAD_DIM = 128
 _DEFAULT_ROPE_THETA = 10_000.0
+_DEFAULT_SMOLLM3_ROPE_THETA = 2_000_000.0
+_DEFAULT_SMOLLM3_NO_ROPE_INTERVAL = 4
+_DEFAULT_PHI3_NORM_EPSILON = 1e-5
 
 
 class UnsupportedModelError(ModelLoadError):
@@ -67,6 +73,23 @@ class RopeConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Multipliers:
+    """Constant factors (Granite); they are multiplied into the weights.
+
+    Args:
+        embedding: of the embeddings.
+        query: of the queries, beside the usual 1 / sqrt(head_dim) of the scores.
+        residual: of what attention and MLP add to the hidden state.
+        logits: of the logits.
+    """
+
+    embedding: float = 1.0
+    query: float = 1.0
+    residual: float = 1.0
+    logits: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class DecoderConfig:
     """The shape of a decoder.
 
@@ -74,8 +97,12 @@ class DecoderConfig:
         architecture: one of `SUPPORTED_ARCHITECTURES`.
         layer_windows: per layer, the number of most recent tokens a token attends
             to, itself included; None for all of them.
+        layer_rotations: per layer, whether queries and keys are rotated.
+        rotary_dim: how many of the first numbers of a head are rotated.
         qk_norm: whether queries and keys are normalised per head.
         tied_head: whether the output head is the embedding matrix.
+        fused_projections: whether the checkpoint has queries, keys and values as one matrix,
+            and gate and up projection as another.
     """
 
     architecture: str
@@ -90,8 +117,12 @@ class DecoderConfig:
     context_length: int
     rope: RopeConfig
     layer_windows: tuple[int | None, ...]
+    layer_rotations: tuple[bool, ...]
+    rotary_dim: int
     qk_norm: bool
     tied_head: bool
+    fused_projections: bool
+    multipliers: Multipliers
 
 
 def read_config(directory: Path) -> DecoderConfig:
@@ -128,7 +159,7 @@ def read_config(directory: Path) -> DecoderConfig:
 def _parse(raw: dict[str, Any]) -> DecoderConfig:
     _refuse_quantized(raw)
     architecture = _supported_architecture(raw)
-    _refuse_variants(raw)
+    _refuse_variants(raw, architecture)
     num_layers = min(int(raw["num_hidden_layers"]), _MAX_LAYERS + 1)
     num_heads = int(raw["num_attention_heads"])
     hidden_size = int(raw["hidden_size"])
@@ -137,8 +168,11 @@ def _parse(raw: dict[str, Any]) -> DecoderConfig:
         if architecture == "Qwen3ForCausalLM"
         else hidden_size // max(num_heads, 1)
     )
+    head_dim = int(raw.get("head_dim") or default_head_dim)
+    default_epsilon = _DEFAULT_PHI3_NORM_EPSILON if architecture == "Phi3ForCausalLM" else 1e-6
     context_length = int(raw["max_position_embeddings"])
-    rope = _parse_rope(raw, context_length)
+    rope = _parse_rope(raw, architecture, context_length)
+    rotations = _layer_rotations(raw, architecture, num_layers)
     if rope.type == "yarn":
         # YaRN is switched on by its scaling entry; the plain limit often stays as it was.
         scaled = int(rope.original_context_length * rope.scaling["factor"])
@@ -151,13 +185,17 @@ def _parse(raw: dict[str, Any]) -> DecoderConfig:
         num_layers=num_layers,
         num_heads=num_heads,
         num_kv_heads=int(raw.get("num_key_value_heads") or num_heads),
-        head_dim=int(raw.get("head_dim") or default_head_dim),
-        norm_epsilon=float(raw.get("rms_norm_eps", 1e-6)),
+        head_dim=head_dim,
+        norm_epsilon=float(raw.get("rms_norm_eps", default_epsilon)),
         context_length=context_length,
         rope=rope,
-        layer_windows=_layer_windows(raw, architecture, num_layers, context_length),
+        layer_windows=_layer_windows(raw, architecture, rotations, context_length),
+        layer_rotations=rotations,
+        rotary_dim=int(head_dim * _partial_rotary_factor(raw)),
         qk_norm=architecture == "Qwen3ForCausalLM",
-        tied_head=bool(raw.get("tie_word_embeddings", False)),
+        tied_head=bool(raw.get("tie_word_embeddings", architecture == "SmolLM3ForCausalLM")),
+        fused_projections=architecture == "Phi3ForCausalLM",
+        multipliers=_multipliers(raw, architecture, head_dim),
     )
 
 
@@ -181,33 +219,43 @@ def _refuse_quantized(raw: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_variants(raw: Mapping[str, Any]) -> None:
+def _refuse_variants(raw: Mapping[str, Any], architecture: str) -> None:
     """Refuse what would run and give wrong text."""
     activation = raw.get("hidden_act", "silu")
     if activation != "silu":
         raise UnsupportedModelError(
             f"The activation {activation!r} is not supported; only 'silu' is."
         )
-    if float(raw.get("partial_rotary_factor") or 1.0) != 1.0:
+    if architecture != "Phi3ForCausalLM" and _partial_rotary_factor(raw) != 1.0:
         raise UnsupportedModelError("Rotary embedding of a part of each head is not supported.")
 
 
-def _parse_rope(raw: Mapping[str, Any], context_length: int) -> RopeConfig:
-    """Read `rope_parameters`, or `rope_scaling` and `rope_theta` of older files."""
-    scaling = dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
+def _partial_rotary_factor(raw: Mapping[str, Any]) -> float:
+    inside = _rope_parameters(raw).get("partial_rotary_factor")
+    return float(inside or raw.get("partial_rotary_factor") or 1.0)
+
+
+def _rope_parameters(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `rope_parameters`, or `rope_scaling` of older files."""
+    return dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
+
+
+def _parse_rope(raw: Mapping[str, Any], architecture: str, context_length: int) -> RopeConfig:
+    scaling = _rope_parameters(raw)
     if any(isinstance(value, dict) for value in scaling.values()):
         raise UnsupportedModelError(
             "Rotary embedding that differs between layers is not supported."
         )
     rope_type = scaling.get("rope_type", scaling.get("type", "default"))
-    if rope_type not in _ROPE_PARAMETERS:
+    is_other_phi3 = architecture == "Phi3ForCausalLM" and rope_type != "default"
+    if rope_type not in _ROPE_PARAMETERS or is_other_phi3:
         raise UnsupportedModelError(
             f"The rotary scaling {rope_type!r} is not supported; "
             f"supported are {', '.join(_ROPE_PARAMETERS)}."
         )
-    if float(scaling.get("partial_rotary_factor") or 1.0) != 1.0:
-        raise UnsupportedModelError("Rotary embedding of a part of each head is not supported.")
-    theta = scaling.get("rope_theta", raw.get("rope_theta", _DEFAULT_ROPE_THETA))
+    is_smollm3 = architecture == "SmolLM3ForCausalLM"
+    default_theta = _DEFAULT_SMOLLM3_ROPE_THETA if is_smollm3 else _DEFAULT_ROPE_THETA
+    theta = scaling.get("rope_theta", raw.get("rope_theta", default_theta))
     original = raw.get("original_max_position_embeddings") or scaling.get(
         "original_max_position_embeddings", context_length
     )
@@ -221,15 +269,41 @@ def _parse_rope(raw: Mapping[str, Any], context_length: int) -> RopeConfig:
     return RopeConfig(rope_type, float(theta), scaling, int(original))
 
 
+def _layer_rotations(
+    raw: Mapping[str, Any], architecture: str, num_layers: int
+) -> tuple[bool, ...]:
+    if architecture != "SmolLM3ForCausalLM":
+        return (True,) * num_layers
+    given = raw.get("no_rope_layers")  # despite the name, 1 says that a layer has it
+    if given is not None:
+        return tuple(map(bool, given))
+    interval = int(raw.get("no_rope_layer_interval", _DEFAULT_SMOLLM3_NO_ROPE_INTERVAL))
+    return tuple((layer + 1) % interval != 0 for layer in range(num_layers))
+
+
+def _multipliers(raw: Mapping[str, Any], architecture: str, head_dim: int) -> Multipliers:
+    if architecture != "GraniteForCausalLM":
+        return Multipliers()
+    return Multipliers(
+        embedding=float(raw.get("embedding_multiplier", 1.0)),
+        query=float(raw.get("attention_multiplier", 1.0)) * math.sqrt(head_dim),
+        residual=float(raw.get("residual_multiplier", 1.0)),
+        logits=1.0 / float(raw.get("logits_scaling", 1.0)),
+    )
+
+
 def _layer_windows(
-    raw: Mapping[str, Any], architecture: str, num_layers: int, context_length: int
+    raw: Mapping[str, Any], architecture: str, rotations: Sequence[bool], context_length: int
 ) -> tuple[int | None, ...]:
+    num_layers = len(rotations)
     window = _sliding_window(raw, architecture)
     if window is None or window >= context_length:
         return (None,) * num_layers
-    if architecture == "MistralForCausalLM":
+    if architecture in ("MistralForCausalLM", "Phi3ForCausalLM"):
         return (window,) * num_layers
     layer_types = raw.get("layer_types")
+    if layer_types is None and architecture == "SmolLM3ForCausalLM":
+        return tuple(None if is_rotated else window for is_rotated in rotations)
     if layer_types is None:
         first = int(raw.get("max_window_layers", _DEFAULT_QWEN_MAX_WINDOW_LAYERS))
         return tuple(window if layer >= first else None for layer in range(num_layers))
@@ -237,9 +311,10 @@ def _layer_windows(
 
 
 def _sliding_window(raw: Mapping[str, Any], architecture: str) -> int | None:
+    may_be_off = architecture.startswith(("Qwen", "SmolLM3"))
     if architecture == "MistralForCausalLM":
         window = raw.get("sliding_window", _DEFAULT_MISTRAL_SLIDING_WINDOW)
-    elif architecture.startswith("Qwen") and raw.get("use_sliding_window", False):
+    elif architecture == "Phi3ForCausalLM" or (may_be_off and raw.get("use_sliding_window")):
         window = raw.get("sliding_window")
     else:
         window = None
@@ -263,7 +338,10 @@ def _check_shape(config: DecoderConfig, path: Path) -> None:
         or config.num_layers > _MAX_LAYERS
         or config.num_heads % config.num_kv_heads
         or config.head_dim % 2
+        or config.rotary_dim % 2
+        or not 0 < config.rotary_dim <= config.head_dim
         or len(config.layer_windows) != config.num_layers
+        or len(config.layer_rotations) != config.num_layers
     ):
         raise ModelLoadError(f"{path} describes an impossible shape; the file is damaged.")
 
@@ -273,6 +351,8 @@ def _check_numbers(config: DecoderConfig, path: Path) -> None:
     rope = config.rope
     numbers = [rope.theta - 1, float(rope.original_context_length), config.norm_epsilon]
     numbers += [rope.scaling[name] for name in _ROPE_PARAMETERS[rope.type]]
+    factors = config.multipliers
+    numbers += [factors.embedding, factors.query, factors.residual, factors.logits]
     if rope.type == "llama3":
         numbers.append(rope.scaling["high_freq_factor"] - rope.scaling["low_freq_factor"])
     if rope.type == "yarn":
@@ -280,6 +360,6 @@ def _check_numbers(config: DecoderConfig, path: Path) -> None:
         numbers += [number for number in given if number]  # 0 is as good as not given
     if not all(0 < number < math.inf for number in numbers):
         raise ModelLoadError(
-            f"{path} has numbers for the norm or the rotary embedding that no model can have; the "
-            "file is damaged."
+            f"{path} has numbers for the norm, the rotary embedding or the multipliers that no "
+            "model can have; the file is damaged."
         )

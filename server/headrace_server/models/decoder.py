@@ -1,4 +1,4 @@
-"""The decoder of the Llama family: Llama, SmolLM2, Mistral, Qwen2 and Qwen3.
+"""The decoder of the Llama family; `config.SUPPORTED_ARCHITECTURES` names its members.
 
 A step is four operations per layer and the head; see `operations.interface`.
 """
@@ -43,6 +43,7 @@ class Layer:
             as `rotary.interleave` does, and so are the weights of their norms.
         gate_up: gate and up projection at once.
         window: see `DecoderConfig.layer_windows`.
+        is_rotated: see `DecoderConfig.layer_rotations`.
     """
 
     index: int
@@ -55,6 +56,7 @@ class Layer:
     gate_up: Linear
     down: Linear
     window: int | None
+    is_rotated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

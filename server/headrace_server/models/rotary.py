@@ -18,26 +18,29 @@ def rotation_table(
 
     Computed in float32 as in transformers, so that results agree at every position.
     """
-    frequencies, magnitude = _frequencies(config.rope, config.head_dim)
+    frequencies, magnitude = _frequencies(config.rope, config.rotary_dim)
     positions = torch.arange(context_length, dtype=torch.float32)
     angles = positions[:, None] * frequencies
     table = torch.complex(angles.cos() * magnitude, angles.sin() * magnitude)
-    return table.to(device)
+    still = torch.ones(context_length, (config.head_dim - config.rotary_dim) // 2)
+    return torch.cat((table, still), dim=1).to(device)
 
 
-def interleave(weight: torch.Tensor, head_dim: int) -> torch.Tensor:
+def interleave(weight: torch.Tensor, head_dim: int, rotary_dim: int) -> torch.Tensor:
     """Reorder rows so that the two numbers that rotate together lie side by side.
 
-    Checkpoints keep them half a head apart. The products of queries and keys do not
+    Checkpoints keep them half of what is rotated apart. The products of queries and keys do not
     change when both are reordered, and a rotation becomes one complex product.
 
     Args:
         weight: [heads * head_dim, …], rows of a query or key projection.
         head_dim: size of a head.
+        rotary_dim: how many of its first numbers are rotated.
     """
-    rest = weight.shape[1:]
-    halves = weight.reshape(-1, 2, head_dim // 2, *rest)
-    return halves.transpose(1, 2).reshape(-1, *rest)
+    heads = weight.reshape(-1, head_dim, *weight.shape[1:])
+    halves = heads[:, :rotary_dim].reshape(-1, 2, rotary_dim // 2, *weight.shape[1:])
+    pairs = halves.transpose(1, 2).flatten(1, 2)
+    return torch.cat((pairs, heads[:, rotary_dim:]), dim=1).flatten(0, 1)
 
 
 def rotate_(vectors: torch.Tensor, rotations: torch.Tensor) -> None:
@@ -55,16 +58,16 @@ def rotate_(vectors: torch.Tensor, rotations: torch.Tensor) -> None:
         pairs.copy_(torch.view_as_real(rotated))
 
 
-def _frequencies(rope: RopeConfig, head_dim: int) -> tuple[torch.Tensor, float]:
-    """Return the frequencies [head_dim / 2] and the factor on the rotated vectors."""
-    exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+def _frequencies(rope: RopeConfig, rotary_dim: int) -> tuple[torch.Tensor, float]:
+    """Return the frequencies [rotary_dim / 2] and the factor on the rotated vectors."""
+    exponents = torch.arange(0, rotary_dim, 2, dtype=torch.float32) / rotary_dim
     base = 1.0 / (rope.theta**exponents)
     if rope.type == "linear":
         return base / rope.scaling["factor"], 1.0
     if rope.type == "llama3":
         return _llama3(base, rope), 1.0
     if rope.type == "yarn":
-        return _yarn(base, rope, head_dim)
+        return _yarn(base, rope, rotary_dim)
     return base, 1.0
 
 
@@ -78,21 +81,21 @@ def _llama3(base: torch.Tensor, rope: RopeConfig) -> torch.Tensor:
     return (1 - keep) * base / factor + keep * base
 
 
-def _yarn(base: torch.Tensor, rope: RopeConfig, head_dim: int) -> tuple[torch.Tensor, float]:
+def _yarn(base: torch.Tensor, rope: RopeConfig, rotary_dim: int) -> tuple[torch.Tensor, float]:
     """Blend by number of turns and sharpen attention (YaRN, arXiv 2309.00071)."""
     factor: float = rope.scaling["factor"]
 
     def dimension_of(num_turns: float) -> float:
         wavelength = rope.original_context_length / (num_turns * 2 * math.pi)
-        return head_dim * math.log(wavelength) / (2 * math.log(rope.theta))
+        return rotary_dim * math.log(wavelength) / (2 * math.log(rope.theta))
 
     low = dimension_of(float(rope.scaling.get("beta_fast") or 32))
     high = dimension_of(float(rope.scaling.get("beta_slow") or 1))
     if rope.scaling.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
-    low, high = max(low, 0), min(high, head_dim - 1)
+    low, high = max(low, 0), min(high, rotary_dim - 1)
     span = high - low if high != low else 0.001
-    stretch = ((torch.arange(head_dim // 2, dtype=torch.float32) - low) / span).clamp(0.0, 1.0)
+    stretch = ((torch.arange(rotary_dim // 2, dtype=torch.float32) - low) / span).clamp(0.0, 1.0)
     return base / factor * stretch + base * (1 - stretch), _yarn_magnitude(rope, factor)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from headrace_server.models.quantization import (
 from headrace_server.models.rotary import interleave, rotation_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from headrace_server.engine.model_runner import ReportProgress
@@ -62,13 +63,12 @@ def load_decoder(
     for index in range(config.num_layers):
         report_progress("loading weights", index / config.num_layers)
         layers.append(builder.layer(index))
-    embedding = builder.embedding()
     rotations = rotation_table(config, context_length, precision.device)
     return Decoder(
-        embedding=embedding,
+        embedding=builder.embedding(),
         layers=layers,
         final_norm=builder.norm("model.norm", config.hidden_size),
-        head=builder.head(embedding),
+        head=builder.head(),
         activations=precision.activations,
         operations=_operations(layers, rotations, precision),
     )
@@ -99,6 +99,22 @@ def check_memory(checkpoint: Checkpoint, precision: Precision) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A projection of the checkpoint.
+
+    Args:
+        width: of its output.
+        num_rotated: how many of its first rows are interleaved for the rotation.
+        factor: that its weights are multiplied by.
+    """
+
+    name: str
+    width: int
+    num_rotated: int = 0
+    factor: float = 1.0
+
+
 class _Builder:
     """Reads the parts of a decoder by their names in the checkpoint."""
 
@@ -110,28 +126,48 @@ class _Builder:
     def layer(self, index: int) -> Layer:
         config = self._config
         prefix = f"model.layers.{index}"
-        query, key, value, output = (f"{prefix}.self_attn.{part}_proj" for part in "qkvo")
-        gate, up, down = (f"{prefix}.mlp.{part}_proj" for part in ("gate", "up", "down"))
-        query_width = config.num_heads * config.head_dim
-        kv_width = config.num_kv_heads * config.head_dim
+        output, down = f"{prefix}.self_attn.o_proj", f"{prefix}.mlp.down_proj"
+        residual = config.multipliers.residual
         return Layer(
             index=index,
             input_norm=self.norm(f"{prefix}.input_layernorm", config.hidden_size),
-            qkv=self._linear(
-                {query: query_width, key: kv_width, value: kv_width},
-                config.hidden_size,
-                rotated=(query, key),
-            ),
+            qkv=self._qkv(f"{prefix}.self_attn"),
             query_norm=self._head_norm(f"{prefix}.self_attn.q_norm"),
             key_norm=self._head_norm(f"{prefix}.self_attn.k_norm"),
-            output=self._linear({output: config.hidden_size}, query_width),
-            mlp_norm=self.norm(f"{prefix}.post_attention_layernorm", config.hidden_size),
-            gate_up=self._linear(
-                {gate: config.intermediate_size, up: config.intermediate_size}, config.hidden_size
+            output=self._linear(
+                [_Part(output, config.hidden_size, factor=residual)],
+                config.num_heads * config.head_dim,
             ),
-            down=self._linear({down: config.hidden_size}, config.intermediate_size),
+            mlp_norm=self.norm(f"{prefix}.post_attention_layernorm", config.hidden_size),
+            gate_up=self._gate_up(f"{prefix}.mlp"),
+            down=self._linear(
+                [_Part(down, config.hidden_size, factor=residual)], config.intermediate_size
+            ),
             window=config.layer_windows[index],
+            is_rotated=config.layer_rotations[index],
         )
+
+    def _qkv(self, prefix: str) -> Linear:
+        config = self._config
+        query, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        if config.fused_projections:
+            parts = [_Part(f"{prefix}.qkv_proj", query + 2 * kv, num_rotated=query + kv)]
+        else:
+            factor = config.multipliers.query
+            parts = [
+                _Part(f"{prefix}.q_proj", query, num_rotated=query, factor=factor),
+                _Part(f"{prefix}.k_proj", kv, num_rotated=kv),
+                _Part(f"{prefix}.v_proj", kv),
+            ]
+        return self._linear(parts, config.hidden_size)
+
+    def _gate_up(self, prefix: str) -> Linear:
+        width = self._config.intermediate_size
+        if self._config.fused_projections:
+            parts = [_Part(f"{prefix}.gate_up_proj", 2 * width)]
+        else:
+            parts = [_Part(f"{prefix}.{name}_proj", width) for name in ("gate", "up")]
+        return self._linear(parts, self._config.hidden_size)
 
     def norm(self, name: str, width: int) -> Norm:
         weight = self._checkpoint.read(f"{name}.weight", (width,))
@@ -140,6 +176,11 @@ class _Builder:
     def embedding(self) -> torch.Tensor:
         shape = (self._config.vocabulary_size, self._config.hidden_size)
         weight = self._checkpoint.read("model.embed_tokens.weight", shape)
+        factor = self._config.multipliers.embedding
+        if factor != 1.0:
+            # Of bf16 a product would lose digits; fp16 has more of them in as many bytes.
+            wide = torch.float32 if weight.dtype == torch.float32 else torch.float16
+            weight = (weight.float() * factor).to(wide)
         # Rows are converted as they are looked up, or the matrix is shared with a tied head.
         dtype = weight.dtype
         if self._precision.weights is WeightFormat.DENSE:
@@ -147,47 +188,44 @@ class _Builder:
         # A copy, so that serving does not depend on the file staying as it is.
         return weight.to(self._precision.device, dtype, copy=True)
 
-    def head(self, embedding: torch.Tensor) -> Linear:
-        if self._config.tied_head:
-            return self._make_linear(
-                embedding, None, [self._checkpoint.read_blocks("model.embed_tokens.weight")]
-            )
-        return self._linear({"lm_head": self._config.vocabulary_size}, self._config.hidden_size)
+    def head(self) -> Linear:
+        name = "model.embed_tokens" if self._config.tied_head else "lm_head"
+        factor = self._config.multipliers.logits
+        part = _Part(name, self._config.vocabulary_size, factor=factor)
+        return self._linear([part], self._config.hidden_size)
 
     def _head_norm(self, name: str) -> Norm | None:
         if not self._config.qk_norm:
             return None
         weight = self._checkpoint.read(f"{name}.weight", (self._config.head_dim,))
-        interleaved = interleave(weight, self._config.head_dim)
-        return Norm(self._place(interleaved), self._config.norm_epsilon)
+        return Norm(self._place(self._interleave(weight)), self._config.norm_epsilon)
 
-    def _linear(
-        self, parts: Mapping[str, int], in_width: int, rotated: Collection[str] = ()
-    ) -> Linear:
-        """Join projections of one input into one product.
+    def _interleave(self, rows: torch.Tensor) -> torch.Tensor:
+        return interleave(rows, self._config.head_dim, self._config.rotary_dim)
 
-        Args:
-            parts: names and output widths, in order.
-            in_width: width of the input.
-            rotated: those of `parts` whose rows are interleaved for the rotation.
-        """
+    def _linear(self, parts: Sequence[_Part], in_width: int) -> Linear:
+        """Join projections of one input into one product."""
 
-        def order(name: str, tensor: torch.Tensor) -> torch.Tensor:
-            return interleave(tensor, self._config.head_dim) if name in rotated else tensor
+        def order(part: _Part, rows: torch.Tensor) -> torch.Tensor:
+            if not part.num_rotated:
+                return rows
+            rotated, rest = rows[: part.num_rotated], rows[part.num_rotated :]
+            return torch.cat((self._interleave(rotated), rest))
 
         def read(kind: str, *rest: int) -> torch.Tensor:
-            return torch.cat(
-                [
-                    order(name, self._checkpoint.read(f"{name}.{kind}", (width, *rest)))
-                    for name, width in parts.items()
-                ]
-            )
+            read_parts = []
+            for part in parts:
+                rows = self._checkpoint.read(f"{part.name}.{kind}", (part.width, *rest))
+                scaled = rows if part.factor == 1.0 else rows.float() * part.factor
+                read_parts.append(order(part, scaled))
+            return torch.cat(read_parts) if len(parts) > 1 else read_parts[0]
 
-        has_bias = any(f"{name}.bias" in self._checkpoint for name in parts)
+        has_bias = any(f"{part.name}.bias" in self._checkpoint for part in parts)
         blocks = []
-        for name in parts:
-            found = self._checkpoint.read_blocks(f"{name}.weight")
-            blocks.append(found and found.map_rows(partial(order, name)))
+        for part in parts:
+            found = self._checkpoint.read_blocks(f"{part.name}.weight")
+            is_usable = found is not None and part.factor == 1.0
+            blocks.append(found.map_rows(partial(order, part)) if found and is_usable else None)
         return self._make_linear(
             read("weight", in_width), read("bias") if has_bias else None, blocks
         )

@@ -136,6 +136,7 @@ def tiny_model(tmp_path_factory):
             "head_dim": 8,
             "max_position_embeddings": 128,
             "initializer_range": 0.2,
+            "pad_token_id": None,
         }
         model = model_class(model_class.config_class(**(shape | config))).eval()
         for parameter in model.parameters():  # biases and norms too, so that none goes unseen

@@ -18,6 +18,15 @@ YARN = {
 }
 LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
 
+PARTIAL = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75}
+GRANITE = {
+    "embedding_multiplier": 3.0,
+    "attention_multiplier": 0.2,
+    "residual_multiplier": 0.6,
+    "logits_scaling": 4.0,
+    "attention_bias": True,
+}
+
 # Those of the own decoder.
 OWN_VARIANTS = {
     "llama": ("LlamaForCausalLM", {}),
@@ -41,6 +50,18 @@ OWN_VARIANTS = {
     ),
     "qwen3": ("Qwen3ForCausalLM", {"head_dim": 16}),
     "qwen3-biased": ("Qwen3ForCausalLM", {"attention_bias": True, "rope_parameters": LLAMA3}),
+    "smollm3": ("SmolLM3ForCausalLM", {"no_rope_layers": [1, 0, 1]}),
+    "smollm3-window": (
+        "SmolLM3ForCausalLM",
+        {"use_sliding_window": True, "sliding_window": 9, "no_rope_layer_interval": 3},
+    ),
+    "phi3": ("Phi3ForCausalLM", {"sliding_window": 11}),
+    "phi3-partial": (
+        "Phi3ForCausalLM",
+        {"rope_parameters": PARTIAL, "num_attention_heads": 2, "head_dim": 16},
+    ),
+    "granite": ("GraniteForCausalLM", GRANITE),
+    "granite-tied": ("GraniteForCausalLM", GRANITE | {"tie_word_embeddings": True}),
 }
 
 

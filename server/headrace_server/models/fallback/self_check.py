@@ -85,8 +85,8 @@ def _plain_logits(decoder: TransformersDecoder, prompt: torch.Tensor) -> torch.T
 
 def _relative_errors(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
     """Return how far each row is from its like, [rows]."""
-    distances: torch.Tensor = (actual - expected).norm(dim=1)
-    return distances / expected.norm(dim=1)
+    errors: torch.Tensor = (actual - expected).norm(dim=1) / expected.norm(dim=1)
+    return errors
 
 
 def _is_alike(errors: torch.Tensor, activations: torch.dtype) -> bool:

@@ -56,6 +56,8 @@ class FusedCpuOperations:
         self._kernels = kernels
         self._layers = [_LayerArguments.of(layer) for layer in layers]
         self._turns = torch.view_as_real(rotations).flatten(1)  # [context, head_dim]
+        # What layers without rotation are turned by: by nothing.
+        self._still = torch.tensor([[1.0, 0.0]]).repeat(1, rotations.shape[1])
 
     def bind(self, step: StepInputs, cache: KvCache) -> FusedCpuStep:
         """Lay out block tables and working memory; see `Operations.bind`."""
@@ -64,6 +66,7 @@ class FusedCpuOperations:
             self._layers,
             _Attention.of(step.rows, cache.block_size),
             self._turns[step.positions],
+            self._still.expand(len(step.slots), -1).contiguous(),
             step.slots,
         )
 
@@ -77,12 +80,14 @@ class FusedCpuStep:
         layers: Sequence[_LayerArguments],
         attention: _Attention,
         turns: torch.Tensor,
+        still: torch.Tensor,
         slots: torch.Tensor,
     ) -> None:
         self._kernels = kernels
         self._layers = layers
         self._attention = attention
         self._turns = turns
+        self._still = still
         self._slots = slots
         num_tokens, first = len(slots), layers[0]
         self._normed = torch.empty(num_tokens, first.projection.qkv.inputs)
@@ -95,11 +100,12 @@ class FusedCpuStep:
         self, hidden: torch.Tensor, layer: Layer, cache: LayerCache
     ) -> torch.Tensor:
         """See `StepOperations.project_and_store`."""
+        turns = self._turns if layer.is_rotated else self._still
         self._kernels.project_and_store(
             hidden.data_ptr(),
             len(hidden),
             byref(self._layers[layer.index].projection),
-            self._turns.data_ptr(),
+            turns.data_ptr(),
             self._slots.data_ptr(),
             byref(_kv_struct(cache)),
             self._normed.data_ptr(),

@@ -65,7 +65,8 @@ class ReferenceStep:
             queries, keys = heads[:, :num_query_heads], heads[:, num_query_heads:]
             queries.copy_(layer.query_norm(queries))
             keys.copy_(layer.key_norm(keys))
-        rotate_(heads, self._rotations)
+        if layer.is_rotated:
+            rotate_(heads, self._rotations)
         keys, values = projected[:, query_width:].view(len(hidden), 2, -1, head_dim).unbind(1)
         self._paged.store(keys, values, cache)
         return projected[:, :query_width]
