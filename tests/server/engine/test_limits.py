@@ -11,7 +11,7 @@ def test_a_cpu_gets_short_steps_and_a_gpu_gets_large_ones():
     """What the settings leave open follows the device."""
     settings = EngineSettings()
 
-    assert choose_limits(settings, model_on("cpu")) == SchedulerLimits(64, 256, 64, 9)
+    assert choose_limits(settings, model_on("cpu")) == SchedulerLimits(64, 256, 32, 9)
     assert choose_limits(settings, model_on("cuda")) == SchedulerLimits(64, 8192, 2048, 9)
 
 
