@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import tempfile
@@ -31,6 +32,8 @@ _IDLE_LOAD = 0.5
 def main() -> int:
     """Run the comparison and return the exit status."""
     options = read_options()
+    # Some peers would take a GPU and others not: all are compared on the CPU.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     machine = describe_machine()
     if machine.load_average > _IDLE_LOAD:
         _say(

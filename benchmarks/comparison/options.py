@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from comparison import generate
 from comparison.environment import default_cache_directory
-from comparison.part import PARTS
+from comparison.part import INTERFERENCE, PARTS
 from comparison.peers.find import RIVALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _ALL_RIVALS: Final = (generate.NAME, *RIVALS)
+# As the rivals with weights of 16 and of 4 bits.
+_VARIANTS: Final = ("fp16", "q4")
+_QUICK_PARTS: Final = tuple(one for one in PARTS if one != INTERFERENCE)
 
 _EPILOG: Final = """\
 parts:
@@ -75,19 +78,19 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     parser = _parser()
     given = parser.parse_args(arguments)
     places = dict(_place(parser, text) for text in given.rival_at)
-    quick = given.quick
+    parts = given.only or (_QUICK_PARTS if given.quick else PARTS)
     return Options(
         model=given.model,
-        variants=tuple(given.headrace or ("default",)),
+        variants=tuple(given.headrace or _VARIANTS),
         rivals=tuple(given.rivals),
         places=places,
-        parts=tuple(part for part in PARTS if part in (given.only or PARTS)),
-        streams=tuple(sorted(given.streams or ((1, 16) if quick else (1, 4, 16, 64)))),
-        prompts=tuple(sorted(given.prompts)),
+        parts=tuple(part for part in PARTS if part in parts),
+        streams=tuple(sorted(given.streams or ((1, 16) if given.quick else (1, 4, 16, 64)))),
+        prompts=tuple(sorted(given.prompts or ((64,) if given.quick else (64, 512)))),
         num_output_tokens=given.output_tokens,
-        num_rounds=given.rounds or (1 if quick else 3),
+        num_rounds=given.rounds or (1 if given.quick else 3),
         total_seconds=given.minutes * 60.0,
-        cell_seconds=given.limit or (45.0 if quick else 90.0),
+        cell_seconds=given.limit,
         start_seconds=given.start_limit,
         cache=given.cache,
         results=given.results,
@@ -102,14 +105,19 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--quick", action="store_true", help="one round, 1 and 16 streams: less than 10 minutes")
+    add(
+        "--quick",
+        action="store_true",
+        help="one round, 1 and 16 streams, prompts of 64 tokens, no interference: less than 10 "
+        "minutes",
+    )
     add("--only", nargs="+", choices=PARTS, metavar="PART", help="only these parts, see below")
     add(
         "--headrace",
         action="append",
         metavar="VARIANT",
-        help="a value of --quantization, or `default`, or NAME=FLAGS of the server; may be given "
-        "several times (default: `default`, no flag)",
+        help="a value of --quantization, or `default` for no flag, or NAME=FLAGS of the server; "
+        f"may be given several times (default: {' and '.join(_VARIANTS)})",
     )
     add(
         "--rivals",
@@ -128,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--model", default="default", help="default or a GGUF file of a Llama model")
     add("--streams", nargs="+", type=_positive, metavar="N", help="default: 1 4 16 64")
-    add("--prompts", nargs="+", type=_positive, default=(64, 512), metavar="TOKENS")
+    add("--prompts", nargs="+", type=_positive, metavar="TOKENS", help="default: 64 512")
     add("--output-tokens", type=_positive, default=64, metavar="N", help="of every answer")
     add("--rounds", type=_positive, help="at most; default: 3")
     add(
@@ -137,8 +145,20 @@ def _parser() -> argparse.ArgumentParser:
         default=38.0,
         help="begin no further round that would end later (default: %(default)s)",
     )
-    add("--limit", type=float, metavar="SECONDS", help="of one load; default: 90")
-    add("--start-limit", type=float, default=300.0, metavar="SECONDS", help="of a server")
+    add(
+        "--limit",
+        type=float,
+        default=150.0,
+        metavar="SECONDS",
+        help="of one load (default: %(default)s)",
+    )
+    add(
+        "--start-limit",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="of the start of a server (default: %(default)s)",
+    )
     add("--cache", type=Path, default=default_cache_directory(), help="default: %(default)s")
     add("--results", type=Path, help="a new directory; default: one in the cache")
     return parser

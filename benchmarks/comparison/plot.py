@@ -88,6 +88,10 @@ def _draw_line(
     axis.set_ylabel(metric.title)
     counts = sorted({count for count, _ in points})
     axis.set_xticks(counts, [str(count) for count in counts])
+    # Plain numbers in place of powers of ten.
+    axis.yaxis.set_major_formatter("{x:,g}")
+    axis.yaxis.set_minor_formatter("{x:,g}")
+    axis.tick_params(axis="y", which="both", labelsize=8)
     axis.grid(visible=True, alpha=0.3)
 
 

@@ -11,15 +11,23 @@ def test_the_default_is_the_whole_comparison():
     assert options.parts == ("grid", "repeat", "interference", "start", "serving", "transport")
     assert options.rivals == ("generate", "llama-cpp", "transformers", "vllm")
     assert (options.streams, options.prompts) == ((1, 4, 16, 64), (64, 512))
-    assert (options.num_rounds, options.variants) == (3, ("default",))
+    assert (options.num_rounds, options.variants) == (3, ("fp16", "q4"))
 
 
-def test_quick_is_one_round_of_two_numbers_of_streams():
-    """What is said besides wins over it."""
+def test_quick_is_one_round_of_the_light_loads():
+    """Without the part that takes longest."""
     options = read_options(["--quick"])
-    assert (options.num_rounds, options.streams) == (1, (1, 16))
-    options = read_options(["--quick", "--rounds", "2", "--streams", "4"])
-    assert (options.num_rounds, options.streams) == (2, (4,))
+    assert (options.num_rounds, options.streams, options.prompts) == (1, (1, 16), (64,))
+    assert options.parts == ("grid", "repeat", "start", "serving", "transport")
+
+
+def test_what_is_said_besides_quick_wins_over_it():
+    """So that one thing can be looked at quickly."""
+    options = read_options(
+        ["--quick", "--rounds", "2", "--streams", "4", "--prompts", "8", "--only", "interference"]
+    )
+    assert (options.num_rounds, options.streams, options.prompts) == (2, (4,), (8,))
+    assert options.parts == ("interference",)
 
 
 def test_parts_variants_and_rivals_can_be_chosen():
