@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headrace_server.models.kv_cache import KvCache
     from headrace_server.models.linear import Linear
-    from headrace_server.models.operations.interface import Operations
+    from headrace_server.models.operations.interface import Operations, StepOperations
     from headrace_server.models.step_inputs import StepInputs
 
 
@@ -83,10 +83,20 @@ class Decoder:
             Logits float32 [sampled rows, vocabulary].
         """
         operations = self.operations.bind(step, cache)
-        hidden = functional.embedding(step.token_ids, self.embedding).to(self.activations)
+        return self.compute(operations, step.token_ids, step.sampled_tokens, cache)
+
+    def compute(
+        self,
+        operations: StepOperations,
+        token_ids: torch.Tensor,
+        sampled_tokens: torch.Tensor,
+        cache: KvCache,
+    ) -> torch.Tensor:
+        """Compute a step for which the operations are bound; see `logits`."""
+        hidden = functional.embedding(token_ids, self.embedding).to(self.activations)
         for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
             queries = operations.project_and_store(hidden, layer, layer_cache)
             attended = operations.attend(queries, layer, layer_cache)
             operations.add_projection_(hidden, attended, layer)
             operations.add_gated_mlp_(hidden, layer)
-        return operations.head_logits(hidden, step.sampled_tokens, self.final_norm, self.head)
+        return operations.head_logits(hidden, sampled_tokens, self.final_norm, self.head)

@@ -35,6 +35,12 @@ class DenseLinear:
         """Multiply; see `Linear`."""
         return functional.linear(x, self._weight, self._bias)
 
+    def add_(self, out: torch.Tensor, x: torch.Tensor) -> None:
+        """Add the product to `out`, [rows, out], without a sum of its own on GPUs."""
+        if self._bias is not None:
+            out.add_(self._bias)
+        out.addmm_(x, self._weight.T)
+
 
 class PackedFp16Linear:
     """FBGEMM's fp16 weights under fp32 activations, on CPUs."""

@@ -15,6 +15,7 @@ from headrace_server.engine.model_runner import (
     RowSampling,
 )
 from headrace_server.models import kv_cache
+from headrace_server.models.gpu import has_gpu_kernels
 from headrace_server.models.load import load_model
 from headrace_server.models.precision import choose_precision
 from headrace_server.models.resolve import resolve_model
@@ -68,7 +69,13 @@ def start_runner(
         block_size=cache.block_size,
         device_type=loaded.precision.device.type,
     )
-    runner = TorchRunner(loaded.decoder, cache, loaded.precision, description)
+    decoder = loaded.decoder
+    if loaded.kind == "own" and has_gpu_kernels(loaded.precision.device, loaded.kv_shape.head_dim):
+        # Imported where it is needed, for it compiles for GPUs.
+        from headrace_server.models.cuda_graphs import record_steps
+
+        decoder = record_steps(loaded, cache, settings.max_num_sequences, report_progress)
+    runner = TorchRunner(decoder, cache, loaded.precision, description)
     report_progress("warming up")
     runner.forward([_WARM_UP_ROW])
     return runner

@@ -11,6 +11,7 @@ import torch
 from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.models.checkpoint import Checkpoint
 from headrace_server.models.decoder import Decoder, Layer, Norm
+from headrace_server.models.gpu import has_gpu_kernels
 from headrace_server.models.linear import DenseLinear, Linear, PackedFp16Linear
 from headrace_server.models.memory import available_bytes, gibibytes
 from headrace_server.models.operations.fused_cpu import FusedCpuOperations
@@ -79,6 +80,11 @@ def _operations(
 ) -> Operations:
     if precision.kernels is not None:
         return FusedCpuOperations(precision.kernels, layers, rotations)
+    if has_gpu_kernels(precision.device, head_dim=2 * rotations.shape[1]):
+        # Imported where it is needed, for it compiles for GPUs.
+        from headrace_server.models.operations.fused_gpu import FusedGpuOperations
+
+        return FusedGpuOperations(rotations)
     return ReferenceOperations(rotations, {layer.window for layer in layers}, precision)
 
 

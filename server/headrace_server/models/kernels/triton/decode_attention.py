@@ -1,8 +1,9 @@
 """Attention of rows of one token over the paged cache, in splits of the context.
 
-One program attends for all query heads of a KV head, so that every key and value is read once. A context is cut into
-at most `NUM_SPLITS` splits, by its own length and nothing else: a row's result does not depend on the batch, and
-a launch does not depend on the lengths, so that it can be recorded in a graph.
+One program attends for all query heads of a KV head, so that every key and value is read once. A
+context is cut into at most `NUM_SPLITS` splits, by its own length and nothing else: a row's
+result does not depend on the batch, and a launch does not depend on the lengths, so that it can
+be recorded in a graph.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from headrace_server.models.kv_cache import LayerCache
 
 NUM_SPLITS = 16
-"""With the 8 KV heads of most models, one row alone occupies about every processor of a large GPU."""
+"""With 8 KV heads, which most models have, one row alone occupies most of a large GPU."""
 
 _MIN_SPLIT_TOKENS = 128
 _TILE_TOKENS = 64
@@ -86,16 +87,17 @@ def _attend_split_kernel(
 
     for start in range(begin, end, TILE):
         tokens = tl.multiple_of(start, TILE) + tl.arange(0, TILE)
-        # Nothing else is read: what an earlier owner of a block left there may be NaN.
         visible = (tokens >= first) & (tokens < end)
-        table = tables + row * table_stride + tokens // BLOCK_SIZE
-        blocks = tl.load(table, mask=visible, other=0).to(tl.int64)
+        indices = tokens // BLOCK_SIZE
+        table = tables + row * table_stride + indices
+        blocks = tl.load(table, mask=indices <= (end - 1) // BLOCK_SIZE, other=0).to(tl.int64)
         base = (blocks * KV_HEADS + kv_head) * (HEAD_DIM * BLOCK_SIZE)
         offsets = tokens % BLOCK_SIZE
         key_place = keys + base[None, :] + dims[:, None] * BLOCK_SIZE + offsets[None, :]
-        key_mask = (dims < HEAD_DIM)[:, None] & visible[None, :]
-        key = tl.load(key_place, mask=key_mask, other=0.0)
-        scores = tl.dot(query, key.to(query.dtype), input_precision="ieee") * scale
+        # What an earlier owner left behind `end` may be NaN: its scores are hidden below. Without a
+        # mask over tokens, which cut anywhere, many are loaded at once.
+        key = tl.load(key_place, mask=(dims < HEAD_DIM)[:, None], other=0.0)
+        scores = tl.dot(query, key.to(query.dtype), input_precision="tf32x3") * scale
         scores = tl.where(visible[None, :], scores, float("-inf"))
         new_largest = tl.maximum(largest, tl.max(scores, axis=1))
         chances = tl.exp2(scores - new_largest[:, None])
@@ -104,7 +106,7 @@ def _attend_split_kernel(
         value_place = values + base[:, None] + offsets[:, None] * HEAD_DIM + dims[None, :]
         value_mask = visible[:, None] & (dims < HEAD_DIM)[None, :]
         value = tl.load(value_place, mask=value_mask, other=0.0).to(query.dtype)
-        product = tl.dot(chances.to(query.dtype), value, input_precision="ieee")
+        product = tl.dot(chances.to(query.dtype), value, input_precision="tf32x3")
         attended = attended * shrink[:, None] + product
         largest = new_largest
 
@@ -136,9 +138,9 @@ def _combine_kernel(
     is_computed = begin + splits * split_tokens < length
     place = (row * HEADS + head) * SPLITS + splits
     weight = tl.load(weights + place, mask=is_computed, other=float("-inf"))
-    largest = tl.max(weight, axis=0)
     # A row of no context, which pads the batch of a graph, gives zeros.
-    shares = tl.where(is_computed, tl.exp2(weight - largest), 0.0)
+    largest = tl.where(length > 0, tl.max(weight, axis=0), 0.0)
+    shares = tl.exp2(weight - largest)
     total = tl.maximum(tl.sum(shares, axis=0), 1e-30)
     dims = tl.arange(0, PADDED_DIM)
     partial_place = partials + place[:, None] * HEAD_DIM + dims[None, :]
@@ -169,9 +171,8 @@ def attend_decode(
     _, num_kv_heads, head_dim, block_size = cache.keys.shape
     num_heads = out.shape[1] // head_dim
     num_rows = len(lengths)
-    place = {"dtype": torch.float32, "device": out.device}
-    partials = torch.empty((num_rows, num_heads, NUM_SPLITS, head_dim), **place)
-    weights = torch.empty((num_rows, num_heads, NUM_SPLITS), **place)
+    weights = torch.empty((num_rows, num_heads, NUM_SPLITS), dtype=torch.float32, device=out.device)
+    partials = torch.empty((*weights.shape, head_dim), dtype=torch.float32, device=out.device)
     split = {
         "HEAD_DIM": head_dim,
         "WINDOW": window or 0,

@@ -1,7 +1,7 @@
 """Attention of chunks of prompts over the paged cache, without a matrix of all scores.
 
-A query meets the keys in tiles that begin at multiples of `_TILE_KEYS`, wherever its chunk begins: its result does not
-depend on how its prompt was cut.
+A query meets the keys in tiles that begin at multiples of `_TILE_KEYS`, wherever its chunk
+begins: its result does not depend on how its prompt was cut.
 """
 
 from __future__ import annotations
@@ -68,16 +68,17 @@ def _attend_tile_kernel(
         begin = tl.maximum(start - WINDOW + 1, 0) // KEYS * KEYS
     for first_key in range(begin, end, KEYS):
         tokens = tl.multiple_of(first_key, KEYS) + tl.arange(0, KEYS)
-        # Nothing else is read: what an earlier owner of a block left there may be NaN.
         is_stored = tokens < end
-        table = tables + row * table_stride + tokens // BLOCK_SIZE
-        blocks = tl.load(table, mask=is_stored, other=0).to(tl.int64)
+        indices = tokens // BLOCK_SIZE
+        table = tables + row * table_stride + indices
+        blocks = tl.load(table, mask=indices <= (end - 1) // BLOCK_SIZE, other=0).to(tl.int64)
         base = (blocks * KV_HEADS + kv_head) * (HEAD_DIM * BLOCK_SIZE)
         offsets = tokens % BLOCK_SIZE
         key_place = keys + base[None, :] + dims[:, None] * BLOCK_SIZE + offsets[None, :]
-        key_mask = (dims < HEAD_DIM)[:, None] & is_stored[None, :]
-        key = tl.load(key_place, mask=key_mask, other=0.0)
-        scores = tl.dot(query, key.to(query.dtype), input_precision="ieee") * scale
+        # What an earlier owner left behind `end` may be NaN: its scores are hidden below. Without a
+        # mask over tokens, which cut anywhere, many are loaded at once.
+        key = tl.load(key_place, mask=(dims < HEAD_DIM)[:, None], other=0.0)
+        scores = tl.dot(query, key.to(query.dtype), input_precision="tf32x3") * scale
         visible = tokens[None, :] <= positions[:, None]
         if WINDOW > 0:
             visible &= tokens[None, :] > positions[:, None] - WINDOW
@@ -91,7 +92,7 @@ def _attend_tile_kernel(
         value_place = values + base[:, None] + offsets[:, None] * HEAD_DIM + dims[None, :]
         value_mask = is_stored[:, None] & (dims < HEAD_DIM)[None, :]
         value = tl.load(value_place, mask=value_mask, other=0.0).to(query.dtype)
-        product = tl.dot(chances.to(query.dtype), value, input_precision="ieee")
+        product = tl.dot(chances.to(query.dtype), value, input_precision="tf32x3")
         attended = attended * shrink[:, None] + product
         largest = new_largest
 

@@ -32,6 +32,7 @@ def _rotate_and_store_kernel(
     HEAD_DIM: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
     HAS_NORMS: tl.constexpr,
+    IS_ROTATED: tl.constexpr,
     HEADS: tl.constexpr,
     PADDED_PAIRS: tl.constexpr,
 ):
@@ -41,7 +42,7 @@ def _rotate_and_store_kernel(
     exists = pairs < HEAD_DIM // 2
     inside = exists & (heads < QUERY_HEADS + 2 * KV_HEADS)
     is_query = heads < QUERY_HEADS
-    is_rotated = heads < QUERY_HEADS + KV_HEADS
+    is_value = heads >= QUERY_HEADS + KV_HEADS
 
     row = projected + token * ((QUERY_HEADS + 2 * KV_HEADS) * HEAD_DIM)
     place = row + heads * HEAD_DIM + 2 * pairs
@@ -56,48 +57,53 @@ def _rotate_and_store_kernel(
         key_odd = tl.load(key_weight + 2 * pairs + 1, mask=exists, other=0.0).to(tl.float32)
         normed_even = even * factor * tl.where(is_query, query_even, key_even)
         normed_odd = odd * factor * tl.where(is_query, query_odd, key_odd)
-        even = tl.where(is_rotated, normed_even, even)
-        odd = tl.where(is_rotated, normed_odd, odd)
-
-    turn = turns + tl.load(positions + token) * HEAD_DIM + 2 * pairs
-    cosine = tl.load(turn, mask=exists, other=0.0)
-    sine = tl.load(turn + 1, mask=exists, other=0.0)
-    turned_even = tl.where(is_rotated, even * cosine - odd * sine, even)
-    turned_odd = tl.where(is_rotated, even * sine + odd * cosine, odd)
-    tl.store(place, turned_even, mask=inside & is_query)
-    tl.store(place + 1, turned_odd, mask=inside & is_query)
+        even = tl.where(is_value, even, normed_even)
+        odd = tl.where(is_value, odd, normed_odd)
+    if IS_ROTATED:
+        turn = turns + tl.load(positions + token) * HEAD_DIM + 2 * pairs
+        cosine = tl.load(turn, mask=exists, other=0.0)
+        sine = tl.load(turn + 1, mask=exists, other=0.0)
+        turned_even = even * cosine - odd * sine
+        turned_odd = even * sine + odd * cosine
+        even = tl.where(is_value, even, turned_even)
+        odd = tl.where(is_value, odd, turned_odd)
+    tl.store(place, even, mask=inside & is_query)
+    tl.store(place + 1, odd, mask=inside & is_query)
 
     slot = tl.load(slots + token)
+    is_stored = inside & (
+        slot + 0 * heads >= 0
+    )  # the interpreter takes no masks of one bit for all
     block = slot // BLOCK_SIZE
     offset = slot % BLOCK_SIZE
-    is_key = inside & is_rotated & (heads >= QUERY_HEADS) & (slot >= 0)
+    is_key = is_stored & (heads >= QUERY_HEADS) & (heads < QUERY_HEADS + KV_HEADS)
     key_row = block * KV_HEADS + heads - QUERY_HEADS
     key_place = keys + (key_row * HEAD_DIM + 2 * pairs) * BLOCK_SIZE + offset
-    tl.store(key_place, turned_even, mask=is_key)
-    tl.store(key_place + BLOCK_SIZE, turned_odd, mask=is_key)
-    is_value = inside & (heads >= QUERY_HEADS + KV_HEADS) & (slot >= 0)
+    tl.store(key_place, even, mask=is_key)
+    tl.store(key_place + BLOCK_SIZE, odd, mask=is_key)
     value_row = block * KV_HEADS + heads - QUERY_HEADS - KV_HEADS
     value_place = values + (value_row * BLOCK_SIZE + offset) * HEAD_DIM + 2 * pairs
-    tl.store(value_place, turned_even, mask=is_value)
-    tl.store(value_place + 1, turned_odd, mask=is_value)
+    tl.store(value_place, even, mask=is_stored & is_value)
+    tl.store(value_place + 1, odd, mask=is_stored & is_value)
 
 
 def rotate_and_store(
     projected: torch.Tensor,
     positions: torch.Tensor,
     slots: torch.Tensor,
-    turns: torch.Tensor,
+    turns: torch.Tensor | None,
     norms: tuple[Norm, Norm] | None,
     cache: LayerCache,
 ) -> None:
-    """Normalise and rotate queries in place, and store keys and values.
+    """Normalise and rotate queries and keys, the queries in place, and store keys and values.
 
     Args:
         projected: [tokens, (query heads + 2 * KV heads) * head_dim], contiguous; the queries in it
             are overwritten.
         positions: int64 [tokens].
         slots: int64 [tokens], see `StepInputs`; a token of a negative slot is not stored.
-        turns: float32 [context, head_dim], cosine and sine of each pair in turn.
+        turns: float32 [context, head_dim], cosine and sine of each pair in turn; None does not
+            rotate.
         norms: of the heads of queries and keys.
         cache: of the layer.
     """
@@ -108,7 +114,7 @@ def rotate_and_store(
         projected,
         positions,
         slots,
-        turns,
+        projected if turns is None else turns,
         projected if query_norm is None else query_norm.weight,
         projected if key_norm is None else key_norm.weight,
         0.0 if query_norm is None else query_norm.epsilon,
@@ -119,6 +125,7 @@ def rotate_and_store(
         HEAD_DIM=head_dim,
         BLOCK_SIZE=block_size,
         HAS_NORMS=norms is not None,
+        IS_ROTATED=turns is not None,
         HEADS=_HEADS_PER_PROGRAM,
         PADDED_PAIRS=triton.next_power_of_2(head_dim // 2),
         num_warps=4,
