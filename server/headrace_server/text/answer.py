@@ -57,6 +57,8 @@ class Answer:
         self._first_token_seconds: float | None = None
         self._due_time: float | None = None  # when what is pending has waited long enough
         self._is_overdue = False
+        self._num_running = sum(candidate.finish is None for candidate in candidates)
+        self._has_untold_end = False
         self._is_complete = False
 
     def __aiter__(self) -> Answer:
@@ -70,26 +72,30 @@ class Answer:
         return self._take()
 
     def _is_due(self) -> bool:
-        if self._prompt.has_news or self._has_ended():
+        if self._num_running == 0 or self._prompt.has_news:
             return True
         if self._chunking.whole or not self._prompt.is_complete:
             return False
-        news = [candidate for candidate in self._candidates if candidate.has_news]
-        if any(candidate.has_untold_finish for candidate in news):
+        if self._has_untold_end:
             return True
-        num_tokens = sum(candidate.num_pending_tokens for candidate in news)
-        return bool(news) and (self._is_overdue or num_tokens >= self._chunking.min_tokens)
+        num_tokens = self._num_tokens_to_tell()
+        return num_tokens > 0 and (self._is_overdue or num_tokens >= self._chunking.min_tokens)
 
-    def _has_ended(self) -> bool:
-        return all(candidate.finish is not None for candidate in self._candidates)
+    def _num_tokens_to_tell(self) -> int:
+        """The number of new tokens of the candidates that have something to show."""
+        num_tokens = 0
+        for candidate in self._candidates:
+            if candidate.has_news:
+                num_tokens += candidate.num_pending_tokens
+        return num_tokens
 
     async def _advance(self) -> None:
         """Take the next events, or act on the deadline that comes before them."""
         is_queued = self._queue_seconds is None
         limit = self._deadlines.start if is_queued else self._deadlines.end
-        has_news = any(candidate.has_news for candidate in self._candidates)
-        due_time = self._due_time if has_news else None
-        deadline = min((time for time in (limit, due_time) if time is not None), default=None)
+        deadline = limit
+        if self._due_time is not None and self._num_tokens_to_tell():
+            deadline = self._due_time if limit is None else min(self._due_time, limit)
         events = await self._next_events(deadline)
         if events is not None:
             for event in events:
@@ -100,15 +106,17 @@ class Answer:
             if is_queued:
                 self._deadlines.expire_start()
             self._end(FinishReason.TIME_LIMIT)
-        if self._has_ended():
+        if self._num_running == 0:
             await self._backend_stream.aclose()
 
     async def _next_events(self, deadline: float | None) -> Sequence[BackendEvent] | None:
         """Return the next events; None when `deadline` comes first."""
         assert self._stream is not None
-        if deadline is not None and asyncio.get_running_loop().time() >= deadline:
-            return None  # events may be so quick that waiting for them never times out
         try:
+            if deadline is None:
+                return await anext(self._stream)
+            if asyncio.get_running_loop().time() >= deadline:
+                return None  # events may be so quick that waiting for them never times out
             async with asyncio.timeout_at(deadline):
                 return await anext(self._stream)
         except TimeoutError:
@@ -118,15 +126,15 @@ class Answer:
 
     def _take_event(self, event: BackendEvent) -> None:
         match event:
+            case Tokens() if self._wants_output:
+                self._take_tokens(event)
+            case Tokens():  # the engine makes one also where only the prompt is of interest
+                self._end(FinishReason.MAX_OUTPUT_TOKENS)
             case Started():
                 self._queue_seconds = self._age_seconds()
                 self._prompt.start(event.num_cached_tokens)
             case PromptTokens():
                 self._prompt.add(event.logprobs)
-            case Tokens() if self._wants_output:
-                self._take_tokens(event)
-            case Tokens():  # the engine makes one also where only the prompt is of interest
-                self._end(FinishReason.MAX_OUTPUT_TOKENS)
 
     def _take_tokens(self, tokens: Tokens) -> None:
         assert self._stream is not None
@@ -138,20 +146,23 @@ class Answer:
         candidate = self._candidates[tokens.candidate_index]
         candidate.add(tokens)
         if candidate.finish is not None:
+            self._num_running -= 1
+            self._has_untold_end = True
             self._stream.cancel(tokens.candidate_index)
 
     def _end(self, reason: FinishReason) -> None:
         for candidate in self._candidates:
             candidate.end(reason)
+        self._num_running = 0
 
     def _take(self) -> AnswerDelta:
         if self._prompt.has_news:
             logprobs = self._prompt.take_logprobs()
             return AnswerDelta(prompt=self._prompt.take_info(), prompt_logprobs=logprobs)
         self._due_time = None
-        self._is_overdue = False
+        self._is_overdue = self._has_untold_end = False
         candidates = [candidate.take() for candidate in self._candidates if candidate.has_news]
-        if not self._has_ended():
+        if self._num_running > 0:
             return AnswerDelta(candidates, self._prompt.take_info())
         self._is_complete = True
         return AnswerDelta(

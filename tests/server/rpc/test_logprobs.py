@@ -96,6 +96,30 @@ async def test_those_of_the_prompt_come_first_and_have_its_bytes(under):
     assert [r.HasField("prompt") for r in responses] == [True] + [False] * (len(responses) - 1)
 
 
+async def test_an_answer_is_as_likely_in_the_prompt_as_it_was_when_it_was_made(under):
+    """The numbers belong to the token beside which they stand, in both places."""
+    answer = await collect(
+        under.generate(
+            token_ids={"ids": [65, 66, 67]},
+            stopping=SHORT,
+            sampling=GREEDY,
+            output={"token_ids": True, "top_logprobs": 3},
+        )
+    )
+    ids = [65, 66, 67, *(each.token_id for each in told_of(answer))]
+    again = await collect(
+        under.generate(
+            token_ids={"ids": ids},
+            stopping={"max_output_tokens": 0},
+            output={"prompt_logprobs": 3},
+        )
+    )
+    made, read = told_of(answer), prompt_of(again)[3:]
+    assert [each.token_id for each in read] == [each.token_id for each in made]
+    assert [list(each.top) for each in read] == [list(each.top) for each in made]
+    assert [each.logprob for each in read] == [each.logprob for each in made]
+
+
 async def test_a_text_can_be_judged_without_an_answer(under):
     """max_output_tokens 0 with prompt_logprobs gives them and an empty answer."""
     responses = await collect(

@@ -41,7 +41,7 @@ examples:
   headrace generate --max-tokens 60 < story.txt          a newline at its end is left out
   headrace generate "2, 4, 6," --stop 20 --json | jq .token_ids
   headrace generate "2, 4, 6," --max-tokens 4 --logprobs 3
-  headrace generate "My favourite colour is" --candidates 3 --max-tokens 20
+  headrace generate "My favourite colour is" --candidates 3 --temperature 1 --max-tokens 20
   headrace generate --chat "Are you a model?" --choice yes --choice no
   headrace generate --chat "Name a city." --json-schema city.json
 

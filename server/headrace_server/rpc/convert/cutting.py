@@ -24,12 +24,15 @@ _TOKEN_ID_BYTES: Final = 5
 _LOGPROB_BYTES: Final = 24
 
 
+def fits(delta: AnswerDelta) -> bool:
+    """Whether a delta is small enough as it is, which nearly every one is."""
+    return not delta.prompt_logprobs and sum(map(_size, delta.candidates)) <= MAX_CONTENT_BYTES
+
+
 def cut(delta: AnswerDelta) -> Iterator[AnswerDelta]:
-    """Return the pieces of a delta in order; nearly always it is the one piece itself."""
+    """Return the pieces of a delta in order."""
     if delta.prompt_logprobs:
         yield from _cut_prompt_logprobs(delta)
-    elif sum(map(_size, delta.candidates)) <= MAX_CONTENT_BYTES:
-        yield delta
     else:
         yield from _cut_candidates(delta)
 
@@ -77,9 +80,8 @@ def _split(candidate: CandidateDelta, room: int) -> tuple[CandidateDelta, Candid
 
 
 def _size(candidate: CandidateDelta) -> int:
-    num_ids = len(candidate.token_ids)
-    logprobs_size = sum(map(_logprobs_size, candidate.logprobs))
-    return _CHARACTER_BYTES * len(candidate.text) + _TOKEN_ID_BYTES * num_ids + logprobs_size
+    size = _CHARACTER_BYTES * len(candidate.text) + _TOKEN_ID_BYTES * len(candidate.token_ids)
+    return size + sum(map(_logprobs_size, candidate.logprobs)) if candidate.logprobs else size
 
 
 def _token_sizes(candidate: CandidateDelta) -> Sequence[int]:

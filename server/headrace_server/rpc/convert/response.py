@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headrace.v1 import inference_service_pb2 as pb
-from headrace_server.rpc.convert.cutting import cut
+from headrace_server.rpc.convert.cutting import cut, fits
 from headrace_server.rpc.convert.stopping import set_finish
 
 if TYPE_CHECKING:
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
 def to_responses(delta: AnswerDelta, *, want_token_ids: bool) -> Iterator[pb.GenerateResponse]:
     """Turn a delta into a response; a very long one into several, each below 1 MiB."""
+    if fits(delta):
+        yield _to_response(delta, want_token_ids)
+        return
     if not want_token_ids:
         candidates = [replace(candidate, token_ids=()) for candidate in delta.candidates]
         delta = replace(delta, candidates=candidates)
-    return map(_to_response, cut(delta))
+    for piece in cut(delta):
+        yield _to_response(piece, want_token_ids)
 
 
-def _to_response(delta: AnswerDelta) -> pb.GenerateResponse:
+def _to_response(delta: AnswerDelta, want_token_ids: bool) -> pb.GenerateResponse:
     response = pb.GenerateResponse()
     if delta.prompt is not None:
         response.prompt.token_count = delta.prompt.token_count
@@ -36,7 +40,7 @@ def _to_response(delta: AnswerDelta) -> pb.GenerateResponse:
     if delta.prompt_logprobs:
         _add_logprobs(response.prompt_logprobs, delta.prompt_logprobs)
     for candidate in delta.candidates:
-        _set_candidate(response.deltas.add(), candidate)
+        _set_candidate(response.deltas.add(), candidate, want_token_ids)
     if delta.usage is not None:
         response.usage.prompt_token_count = delta.usage.prompt_token_count
         response.usage.output_token_count = delta.usage.output_token_count
@@ -45,12 +49,14 @@ def _to_response(delta: AnswerDelta) -> pb.GenerateResponse:
     return response
 
 
-def _set_candidate(message: pb.CandidateDelta, candidate: CandidateDelta) -> None:
+def _set_candidate(
+    message: pb.CandidateDelta, candidate: CandidateDelta, want_token_ids: bool
+) -> None:
     if candidate.candidate_index:
         message.candidate_index = candidate.candidate_index
     if candidate.text:
         message.text = candidate.text
-    if candidate.token_ids:
+    if want_token_ids and candidate.token_ids:
         message.token_ids.extend(candidate.token_ids)
     if candidate.logprobs:
         _add_logprobs(message.logprobs, candidate.logprobs)
