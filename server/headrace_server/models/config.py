@@ -205,8 +205,8 @@ def _supported_architecture(raw: Mapping[str, Any]) -> str:
         if name in SUPPORTED_ARCHITECTURES:
             return str(name)
     raise UnsupportedModelError(
-        f"The architecture {', '.join(map(str, names))} is not supported; "
-        f"supported are {', '.join(SUPPORTED_ARCHITECTURES)}."
+        f"The own decoder does not compute the architecture {', '.join(map(str, names))}; "
+        f"it computes {', '.join(SUPPORTED_ARCHITECTURES)}."
     )
 
 

@@ -18,6 +18,14 @@ YARN = {
 }
 LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
 
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 2.0}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "short_factor": [1.0, 1.1, 1.2, 1.3],
+    "long_factor": [1.0, 2.0, 3.0, 4.0],
+    "original_max_position_embeddings": 64,
+}
 PARTIAL = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75}
 GRANITE = {
     "embedding_multiplier": 3.0,
@@ -78,7 +86,22 @@ FALLBACK_VARIANTS = {
     ),
     "gpt2": ("GPT2LMHeadModel", {"n_inner": 48}),
     "olmo2": ("Olmo2ForCausalLM", {}),
+    "gpt-neox": ("GPTNeoXForCausalLM", {}),
+    "mixtral": ("MixtralForCausalLM", {"num_local_experts": 4, "sliding_window": 11}),
+}
+
+# Variants of the own decoder's families that it does not compute.
+FALLBACK_VARIANTS_OF_OWN = {
     "llama-gelu": ("LlamaForCausalLM", {"hidden_act": "gelu"}),
+    "llama-dynamic": ("LlamaForCausalLM", {"rope_parameters": DYNAMIC}),
+    "phi3-longrope": (
+        "Phi3ForCausalLM",
+        {
+            "rope_parameters": LONGROPE,
+            "max_position_embeddings": 256,
+            "original_max_position_embeddings": 64,
+        },
+    ),
 }
 
 

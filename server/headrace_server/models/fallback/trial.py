@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 # Masks are looked at up to here; a window that is larger than this is none.
 _MAX_LENGTH = 1 << 20
 
-# Masks are looked at where these many queries stand, evenly spread.
+# Masks are looked at where these many queries stand, evenly spread, and just before each: at the
+# ends of equal chunks alone, chunks would look like a window.
 _NUM_QUERIES = 9
 
 # What attention can be asked for beside scale and softcap, and paged attention has not.
@@ -115,7 +116,8 @@ def _describe_mask(
     """
     length = min(int(config.max_position_embeddings), _MAX_LENGTH)
     zero = torch.zeros(1, 1, 1, 1, dtype=torch.int64)
-    queries = torch.linspace(0, length - 1, _NUM_QUERIES).long().view(1, 1, -1, 1)
+    spread = torch.linspace(1, length - 1, _NUM_QUERIES, dtype=torch.float64).long()
+    queries = torch.cat((spread - 1, spread)).view(1, 1, -1, 1)
     keys = torch.arange(length).view(1, 1, 1, -1)
     seen = mask_function(zero, zero, queries, keys)
     window = int(seen[0, 0, -1].sum())

@@ -5,6 +5,7 @@ import torch
 
 from tests.server.models.families import (
     FALLBACK_VARIANTS,
+    FALLBACK_VARIANTS_OF_OWN,
     OWN_VARIANTS,
     assert_close,
     assert_steps_equal_transformers,
@@ -12,13 +13,19 @@ from tests.server.models.families import (
 )
 
 # Of the own decoder's families one variant each, so that the two are compared.
-SHARED = ("llama-llama3", "mistral-window", "qwen2", "qwen3")
+SHARED = (
+    *("llama-llama3", "mistral-window", "qwen2", "qwen3"),
+    *("smollm3-window", "phi3", "granite-tied"),
+)
+VARIANTS = (
+    FALLBACK_VARIANTS | FALLBACK_VARIANTS_OF_OWN | {name: OWN_VARIANTS[name] for name in SHARED}
+)
 
 
-@pytest.mark.parametrize("name", [*FALLBACK_VARIANTS, *SHARED])
+@pytest.mark.parametrize("name", VARIANTS)
 def test_logits_equal_transformers(name, tiny_model, load_fallback_runner, make_sequences):
     """Whole prompts, chunks, decode steps and any mix of them give transformers' logits."""
-    architecture, config = (FALLBACK_VARIANTS | OWN_VARIANTS)[name]
+    architecture, config = VARIANTS[name]
     model, directory = tiny_model(architecture, **config)
     runner = load_fallback_runner(directory, block_size=4, max_num_sequences=16)
     assert_steps_equal_transformers(model, make_sequences(runner), 1e-4)
@@ -47,19 +54,28 @@ def test_own_and_fallback_agree(
 def test_the_choice_follows_config_json(tiny_model, load_runner, caplog):
     """Own where the own decoder computes the model, otherwise the fallback; the log says so."""
     caplog.set_level("INFO")
-    for name in ("llama", "gpt2", "llama-gelu"):
-        architecture, config = (FALLBACK_VARIANTS | OWN_VARIANTS)[name]
+    for name in ("qwen2", "gpt2", "llama-gelu"):
+        architecture, config = VARIANTS[name]
         _, directory = tiny_model(architecture, **config)
-        runner = load_runner(directory)
+        runner = load_runner(directory, dtype="float32")
         assert runner.description.vocabulary_size == 97
         assert runner.description.context_length == 128
     loaded = [record.fields for record in caplog.records if record.msg == "model loaded"]
     assert [fields["decoder"] for fields in loaded] == ["own", "transformers", "transformers"]
     assert [fields["architecture"] for fields in loaded] == [
-        "LlamaForCausalLM",
+        "Qwen2ForCausalLM",
         "GPT2LMHeadModel",
         "LlamaForCausalLM",
     ]
+
+
+def test_the_context_ends_where_rotations_change(tiny_model, load_runner):
+    """Frequencies that depend on how long a sequence is are used where they do not, yet."""
+    for name, context_length in (("phi3-longrope", 64), ("llama-dynamic", 128)):
+        architecture, config = VARIANTS[name]
+        _, directory = tiny_model(architecture, **config)
+        assert load_runner(directory).description.context_length == context_length
+        assert load_runner(directory, max_context_length=48).description.context_length == 48
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 0.5), ("float16", 0.1)])
