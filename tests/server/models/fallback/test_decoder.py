@@ -1,8 +1,11 @@
 """The decoders of transformers over the KV cache, against their plain forward."""
 
+import dataclasses
+
 import pytest
 import torch
 
+from headrace_server.engine.model_runner import RowOutput
 from tests.server.models.families import (
     FALLBACK_VARIANTS,
     FALLBACK_VARIANTS_OF_OWN,
@@ -67,6 +70,19 @@ def test_the_choice_follows_config_json(tiny_model, load_runner, caplog):
         "GPT2LMHeadModel",
         "LlamaForCausalLM",
     ]
+
+
+def test_parts_of_prompts_choose_nothing(tiny_model, load_fallback_runner, make_sequences):
+    """A step of parts of prompts alone has no logits, and leaves what the next step needs."""
+    _, directory = tiny_model("GPT2LMHeadModel")
+    runner = load_fallback_runner(directory, block_size=4)
+    sequences, whole = make_sequences(runner), make_sequences(runner, seed=1)
+    prompt = tokens_of(20, 1)
+    expected = runner.forward([whole.row(whole.add(prompt))])
+    index = sequences.add(prompt)
+    part = dataclasses.replace(sequences.row(index, 8), sampling=None)
+    assert runner.forward([part]) == [RowOutput(None)]
+    assert runner.forward([sequences.row(index)]) == expected
 
 
 def test_the_context_ends_where_rotations_change(tiny_model, load_runner):
