@@ -70,6 +70,22 @@ def test_several_answers(client):
     assert sorted(ends) == [0, 1, 2]
 
 
+def test_log_probabilities(client):
+    """The types of the library fit them, and their bytes are the text, blocking and streaming."""
+    asked = {"model": MODEL, "messages": MESSAGES, "max_tokens": 20, "seed": 1}
+    asked |= {"logprobs": True, "top_logprobs": 2}
+    [choice] = client.chat.completions.create(**asked).choices
+    content = choice.logprobs.content
+    text = b"".join(bytes(each.bytes) for each in content).decode("utf-8", "replace")
+    assert text == choice.message.content
+    assert all(each.logprob <= 0 and len(each.top_logprobs) == 2 for each in content)
+    streamed = []
+    for chunk in client.chat.completions.create(**asked, stream=True):
+        if chunk.choices[0].logprobs:
+            streamed += chunk.choices[0].logprobs.content
+    assert streamed == content
+
+
 def test_an_answer_in_a_form(client):
     """A schema is kept to, and one that cannot be is refused with words for people."""
     schema = {

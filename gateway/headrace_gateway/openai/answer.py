@@ -12,7 +12,7 @@ from headrace.v1 import stopping_pb2
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headrace.v1 import inference_service_pb2
+    from headrace.v1 import inference_service_pb2, logprobs_pb2
 
 _FINISH_REASONS = {
     stopping_pb2.FINISH_REASON_END_OF_TEXT: "stop",
@@ -59,10 +59,11 @@ class TokenCounts:
 
 @dataclass(frozen=True, slots=True)
 class WholeCandidate:
-    """One answer to a prompt."""
+    """One answer to a prompt; `logprobs` are those of the contract, where they were asked for."""
 
     text: str
     finish_reason: str
+    logprobs: tuple[logprobs_pb2.TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +102,18 @@ def join_responses(
 ) -> WholeAnswer:
     """Join all responses of a call that ended well."""
     texts: list[list[str]] = [[] for _ in range(num_candidates)]
+    logprobs: list[list[logprobs_pb2.TokenLogprobs]] = [[] for _ in range(num_candidates)]
     reasons = [stopping_pb2.FINISH_REASON_UNSPECIFIED] * num_candidates
     counts = TokenCounts()
     for response in responses:
         counts += token_counts(response)
         for delta in response.deltas:
             texts[delta.candidate_index].append(delta.text)
+            logprobs[delta.candidate_index].extend(delta.logprobs)
             if delta.HasField("finish"):
                 reasons[delta.candidate_index] = delta.finish.reason
     candidates = tuple(
-        WholeCandidate("".join(parts), finish_reason(reason))
-        for parts, reason in zip(texts, reasons, strict=True)
+        WholeCandidate("".join(parts), finish_reason(reason), tuple(told))
+        for parts, reason, told in zip(texts, reasons, logprobs, strict=True)
     )
     return WholeAnswer(candidates, counts)

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace_gateway.openai.answer import Identity, TokenCounts, Usage, WholeAnswer, finish_reason
+from headrace_gateway.openai.logprobs import ChoiceLogprobs, choice_logprobs
 
 if TYPE_CHECKING:
     from headrace.v1 import inference_service_pb2
@@ -26,7 +27,7 @@ class Choice(msgspec.Struct, frozen=True):
     index: int
     message: Message
     finish_reason: str
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
 
 
 class ChatCompletion(msgspec.Struct, frozen=True, tag_field="object", tag="chat.completion"):
@@ -52,7 +53,7 @@ class ChunkChoice(msgspec.Struct, frozen=True):
     index: int
     delta: Delta
     finish_reason: str | None = None
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
 
 
 class ChatCompletionChunk(
@@ -70,7 +71,12 @@ class ChatCompletionChunk(
 def chat_completion(identity: Identity, answer: WholeAnswer) -> ChatCompletion:
     """Return the response with a whole answer."""
     choices = [
-        Choice(index, Message(candidate.text), candidate.finish_reason)
+        Choice(
+            index,
+            Message(candidate.text),
+            candidate.finish_reason,
+            choice_logprobs(candidate.logprobs),
+        )
         for index, candidate in enumerate(answer.candidates)
     ]
     usage = answer.counts.usage()
@@ -101,12 +107,17 @@ class ChatChunks:
     def chunks(
         self, prompt_index: int, response: inference_service_pb2.GenerateResponse
     ) -> list[ChatCompletionChunk]:
-        """Return the chunks of a response: of each choice its new text, then its end."""
+        """Return the chunks of a response: of each choice its new text, then its end.
+
+        Log probabilities do not wait for text that is held back.
+        """
         chunks = []
         for delta in response.deltas:
             index = delta.candidate_index  # there is one prompt
-            if delta.text:
-                chunks.append(self._chunk(ChunkChoice(index, Delta(content=delta.text))))
+            logprobs = choice_logprobs(delta.logprobs)
+            if delta.text or logprobs:
+                piece = Delta(content=delta.text)
+                chunks.append(self._chunk(ChunkChoice(index, piece, logprobs=logprobs)))
             if delta.HasField("finish"):
                 reason = finish_reason(delta.finish.reason)
                 chunks.append(self._chunk(ChunkChoice(index, Delta(), reason)))

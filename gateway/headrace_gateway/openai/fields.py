@@ -52,6 +52,8 @@ CHAT_FIELDS: dict[str, Reader] = {
     "max_completion_tokens": field_types.int32,
     "add_generation_prompt": field_types.boolean,
     "continue_final_message": field_types.boolean,
+    "logprobs": field_types.boolean,
+    "top_logprobs": field_types.int32,
 }
 """The fields of a chat that are supported, each with its reader."""
 

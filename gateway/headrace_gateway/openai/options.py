@@ -44,6 +44,7 @@ _JSON_PATHS = {
     "priority": "priority",
     "cache_salt": "cache_salt",
     "sampling.candidate_count": "n",
+    "output.top_logprobs": "top_logprobs",
     **{f"sampling.{name}": name for name in _SAMPLING},
 }
 """The paths of the contract's fields and the JSON paths that were made into them."""
@@ -63,6 +64,7 @@ class Options:
         sampling: as in the contract; what was not given is not set.
         stopping: as in the contract, without max_output_tokens.
         num_candidates: how many answers each prompt gets, as asked for.
+        top_logprobs: as in the contract; None tells no log probabilities.
         form: that of the answers; None for any.
         priority: as in the contract.
         cache_salt: as in the contract.
@@ -77,6 +79,7 @@ class Options:
     sampling: sampling_pb2.Sampling
     stopping: stopping_pb2.Stopping
     num_candidates: int
+    top_logprobs: int | None
     form: Form | None
     priority: int
     cache_salt: str
@@ -94,6 +97,8 @@ class Options:
         )
         if self.max_tokens is not None:
             request.stopping.max_output_tokens = self.max_tokens
+        if self.top_logprobs is not None:
+            request.output.top_logprobs = self.top_logprobs
         if not self.stream:
             request.output.chunking.CopyFrom(output_pb2.Chunking(whole=True))
         return request
@@ -118,7 +123,8 @@ def read_options(
     """Build the options from the values of `fields.read_fields`.
 
     Raises:
-        ApiError: 400, stream_options without a stream, or several forms for the answer.
+        ApiError: 400, stream_options without a stream, top_logprobs without logprobs, or several
+            forms for the answer.
     """
     stream = values.get("stream", False)
     stream_options = values.get("stream_options")
@@ -134,10 +140,20 @@ def read_options(
         sampling=_sampling(values),
         stopping=_stopping(values),
         num_candidates=values.get("n", 1),
+        top_logprobs=_top_logprobs(values),
         form=read_form(values),
         priority=values.get("priority", 0),
         cache_salt=values.get("cache_salt", ""),
     )
+
+
+def _top_logprobs(values: Mapping[str, Any]) -> int | None:
+    count: int = values.get("top_logprobs", 0)
+    if values.get("logprobs"):
+        return count
+    if count:
+        raise invalid_field("top_logprobs", "top_logprobs needs logprobs to be true.")
+    return None
 
 
 def _sampling(values: Mapping[str, Any]) -> sampling_pb2.Sampling:

@@ -21,8 +21,8 @@ REFUSED = {
     "guided_grammar": [{}],
     # What is not supported.
     "best_of": [2],
-    "logprobs": [True, 0, 5, -1],
-    "top_logprobs": [1, 21, -1],
+    "logprobs": [0, 5, -1],
+    "top_logprobs": [True, 1.5],
     "prompt_logprobs": [1],
     "tools": [[{"type": "function"}], {}],
     "tool_choice": ["required", {"type": "function"}],
@@ -41,8 +41,6 @@ REFUSED = {
 
 NEUTRAL = {
     "best_of": [1],
-    "logprobs": [False, None],
-    "top_logprobs": [0, None],
     "tools": [[], None],
     "tool_choice": ["none", "auto", None],
     "modalities": [["text"]],
@@ -83,11 +81,16 @@ def test_null_means_not_given(supported):
     assert read_fields(dict.fromkeys(supported), supported) == {}
 
 
-def test_of_two_unmet_wishes_the_more_special_is_named():
+def test_a_completion_tells_no_log_probabilities():
     """Of logprobs and top_logprobs the latter is named: it says what was wanted."""
-    with pytest.raises(ApiError) as refusal:
-        read_fields({"logprobs": True, "top_logprobs": 21}, CHAT_FIELDS)
-    assert refusal.value.param == "top_logprobs"
+    assert read_fields({"logprobs": False, "top_logprobs": 0}, COMPLETION_FIELDS) == {}
+    for body, param in (
+        ({"logprobs": True}, "logprobs"),
+        ({"logprobs": True, "top_logprobs": 2}, "top_logprobs"),
+    ):
+        with pytest.raises(ApiError) as refusal:
+            read_fields(body, COMPLETION_FIELDS)
+        assert refusal.value.param == param
 
 
 def test_a_chat_cannot_echo_and_a_completion_has_one_name_for_its_length():

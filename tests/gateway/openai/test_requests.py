@@ -54,6 +54,8 @@ def test_every_supported_field_of_a_chat_arrives():
             "regex": "a+",
             "priority": -3,
             "cache_salt": "salt",
+            "logprobs": True,
+            "top_logprobs": 3,
         }
     )
     assert (chat.options.stream, chat.options.include_usage) == (True, True)
@@ -76,6 +78,7 @@ def test_every_supported_field_of_a_chat_arrives():
         constraint { regex: "a+" }
         priority: 3
         cache_salt: "salt"
+        output { top_logprobs: 3 }
         """
     )
 
@@ -84,6 +87,23 @@ def test_minus_one_in_top_k_means_all_tokens():
     """The dialect's -1 is the contract's 0."""
     request = parse_chat_request({"messages": MESSAGES, "top_k": -1}).to_generate_request()
     assert (request.sampling.HasField("top_k"), request.sampling.top_k) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"logprobs": True}, 0),
+        ({"logprobs": True, "top_logprobs": 21}, 21),
+        ({"logprobs": False, "top_logprobs": 0}, None),
+        ({"top_logprobs": 0}, None),
+        ({}, None),
+    ],
+)
+def test_log_probabilities_are_told_on_request(fields, expected):
+    """The switch asks for them, and the number says how many rivals come with each."""
+    output = parse_chat_request({"messages": MESSAGES, **fields}).to_generate_request().output
+    found = output.top_logprobs if output.HasField("top_logprobs") else None
+    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -116,6 +136,7 @@ def test_ranges_are_left_to_the_server():
         ("sampling.temperature", "temperature"),
         ("sampling.candidate_count", "n"),
         ("sampling.logit_bias[5]", "logit_bias[5]"),
+        ("output.top_logprobs", "top_logprobs"),
         ("priority", "priority"),
         ("cache_salt", "cache_salt"),
         ("constraint.regex", None),
@@ -166,6 +187,7 @@ def test_a_single_prompt_keeps_its_label_and_the_length_is_16():
         (parse_chat_request, {"messages": None}, "messages"),
         (parse_completion_request, {}, "prompt"),
         (parse_chat_request, {"messages": MESSAGES, "stream_options": {}}, "stream_options"),
+        (parse_chat_request, {"messages": MESSAGES, "top_logprobs": 2}, "top_logprobs"),
         (
             parse_completion_request,
             {"prompt": "x", "stream": False, "stream_options": {"include_usage": True}},

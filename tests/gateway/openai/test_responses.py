@@ -1,11 +1,12 @@
 """The shapes of answers, key by key."""
 
 import json
+import math
 
 import msgspec
 
 from headrace.v1 import inference_service_pb2 as pb
-from headrace.v1 import stopping_pb2
+from headrace.v1 import logprobs_pb2, stopping_pb2
 from headrace.v1.model_pb2 import Model
 from headrace_gateway.openai.answer import (
     Identity,
@@ -172,6 +173,56 @@ def test_streamed_completions():
         {**head, "choices": [text_choice(1, "b")], "usage": None},
         {**head, "choices": [text_choice(1, "", "length")], "usage": None},
         {**head, "choices": [], "usage": USAGE},
+    ]
+
+
+def told(token_id, token_bytes, logprob, *top):
+    return logprobs_pb2.TokenLogprobs(
+        token_id=token_id,
+        token_bytes=token_bytes,
+        logprob=logprob,
+        top=[logprobs_pb2.TopLogprob(token_id=1, token_bytes=b, logprob=n) for b, n in top],
+    )
+
+
+def test_log_probabilities_of_a_chat():
+    """Each token with text has its place, its bytes and its rivals, whole and in a stream."""
+    piece = response("é", stopping_pb2.FINISH_REASON_END_OF_TEXT)
+    piece.deltas[0].logprobs.extend(
+        [
+            told(1, b"\xc3", -0.5, (b"a", -0.25), (b"<end>", -math.inf)),
+            told(2, b"\xa9", -1.0),
+            told(0, b"", -0.125),
+        ]
+    )
+    held_back = pb.GenerateResponse(deltas=[pb.CandidateDelta(logprobs=[told(3, b"!", -2.0)])])
+    first = {
+        "token": "\ufffd",
+        "logprob": -0.5,
+        "bytes": [0xC3],
+        "top_logprobs": [
+            {"token": "a", "logprob": -0.25, "bytes": [97]},
+            {"token": "<end>", "logprob": -9999.0, "bytes": list(b"<end>")},
+        ],
+    }
+    second = {"token": "\ufffd", "logprob": -1.0, "bytes": [0xA9], "top_logprobs": []}
+    third = {"token": "!", "logprob": -2.0, "bytes": [33], "top_logprobs": []}
+
+    answer = join_responses([piece, held_back], num_candidates=1)
+    [choice] = as_json(chat_completion(IDENTITY, answer))["choices"]
+    assert choice["logprobs"] == {"content": [first, second, third], "refusal": None}
+
+    chunks = ChatChunks(IDENTITY, include_usage=False)
+    events = as_json([*chunks.chunks(0, held_back), *chunks.chunks(0, piece)])
+    assert [event["choices"][0]["delta"] for event in events] == [
+        {"content": ""},
+        {"content": "é"},
+        {},
+    ]
+    assert [event["choices"][0]["logprobs"] for event in events] == [
+        {"content": [third], "refusal": None},
+        {"content": [first, second], "refusal": None},
+        None,
     ]
 
 

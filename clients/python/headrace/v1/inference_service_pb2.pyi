@@ -264,8 +264,8 @@ class Usage(_message.Message):
     PROMPT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     OUTPUT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     prompt_token_count: _builtins.int
-    """The number of tokens of the prompt; 0 when max_duration passed before they were
-    counted.
+    """The number of tokens of the prompt, once for all candidates; 0 when max_duration
+    passed before they were counted.
     """
     output_token_count: _builtins.int
     """The number of tokens generated, over all candidates, the end-of-text token
@@ -302,7 +302,9 @@ class Timing(_message.Message):
 
     @_builtins.property
     def first_token(self) -> _duration_pb2.Duration:
-        """The time from arrival to the first token; not set when there was none."""
+        """The time from arrival to the first token of any candidate; not set when there was
+        none.
+        """
 
     @_builtins.property
     def total(self) -> _duration_pb2.Duration:

@@ -31,8 +31,8 @@ class InferenceServiceStub:
     The contract of Generate:
 
     - The first response MUST carry `prompt`; no later one does.
-    - Log probabilities of the prompt come before all deltas, in responses without
-    deltas, the first of which is the first of all.
+    - Log probabilities of the prompt come before all deltas, in responses that have
+    none.
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
     concatenation of its `text` fields, its tokens that of its `token_ids`, and
     their log probabilities that of its `logprobs`. A response has at most one
@@ -86,8 +86,8 @@ class InferenceServiceServicer:
     The contract of Generate:
 
     - The first response MUST carry `prompt`; no later one does.
-    - Log probabilities of the prompt come before all deltas, in responses without
-    deltas, the first of which is the first of all.
+    - Log probabilities of the prompt come before all deltas, in responses that have
+    none.
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
     concatenation of its `text` fields, its tokens that of its `token_ids`, and
     their log probabilities that of its `logprobs`. A response has at most one
@@ -166,8 +166,8 @@ class InferenceService:
     The contract of Generate:
 
     - The first response MUST carry `prompt`; no later one does.
-    - Log probabilities of the prompt come before all deltas, in responses without
-    deltas, the first of which is the first of all.
+    - Log probabilities of the prompt come before all deltas, in responses that have
+    none.
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
     concatenation of its `text` fields, its tokens that of its `token_ids`, and
     their log probabilities that of its `logprobs`. A response has at most one

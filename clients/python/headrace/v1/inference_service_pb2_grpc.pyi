@@ -32,8 +32,8 @@ class InferenceServiceStub:
     The contract of Generate:
 
       - The first response MUST carry `prompt`; no later one does.
-      - Log probabilities of the prompt come before all deltas, in responses without
-        deltas, the first of which is the first of all.
+      - Log probabilities of the prompt come before all deltas, in responses that have
+        none.
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
         concatenation of its `text` fields, its tokens that of its `token_ids`, and
         their log probabilities that of its `logprobs`. A response has at most one
@@ -78,8 +78,8 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     The contract of Generate:
 
       - The first response MUST carry `prompt`; no later one does.
-      - Log probabilities of the prompt come before all deltas, in responses without
-        deltas, the first of which is the first of all.
+      - Log probabilities of the prompt come before all deltas, in responses that have
+        none.
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
         concatenation of its `text` fields, its tokens that of its `token_ids`, and
         their log probabilities that of its `logprobs`. A response has at most one
@@ -120,8 +120,8 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
     The contract of Generate:
 
       - The first response MUST carry `prompt`; no later one does.
-      - Log probabilities of the prompt come before all deltas, in responses without
-        deltas, the first of which is the first of all.
+      - Log probabilities of the prompt come before all deltas, in responses that have
+        none.
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
         concatenation of its `text` fields, its tokens that of its `token_ids`, and
         their log probabilities that of its `logprobs`. A response has at most one

@@ -1,6 +1,8 @@
 """The native backend as its users see it, over a real engine process."""
 
 import asyncio
+import os
+import signal
 
 import pytest
 
@@ -292,3 +294,16 @@ async def test_the_fault_of_a_candidate_fails_the_request_and_frees_the_others()
         await wait_until_idle(backend)
 
         assert backend.load.num_closed == 3
+
+
+async def test_the_death_of_the_engine_fails_a_request_with_all_its_candidates():
+    """Running and waiting ones alike are closed, and the next request is answered."""
+    async with running_backend(step_seconds=0.005, max_num_sequences=2) as backend:
+        async with backend.submit(make_request(max_output_tokens=5000, num_candidates=5)) as stream:
+            await wait_for_start(stream)
+            os.kill(backend.engine_pid, signal.SIGKILL)
+            with pytest.raises(EngineUnavailableError):
+                await remaining_candidates(stream, 5)
+        assert (backend.load.num_opened, backend.load.num_closed) == (5, 5)
+        await wait_for_state(backend, BackendState.READY)
+        assert await answer(backend, make_request()) == solo_answer()

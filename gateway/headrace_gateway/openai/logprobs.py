@@ -1,0 +1,70 @@
+"""How likely tokens were, in the shape of OpenAI's chats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headrace.v1 import logprobs_pb2
+
+_LEAST_LOGPROB = -9999.0
+"""OpenAI's number for what is out of the question; JSON has no infinity."""
+
+
+class TopLogprob(msgspec.Struct, frozen=True):
+    """One of the most likely tokens; its text has U+FFFD where its bytes are no characters."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class TokenLogprob(msgspec.Struct, frozen=True):
+    """A token of the answer; the bytes of all of them are its text before a stop is cut off."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+    top_logprobs: list[TopLogprob]
+
+
+class ChoiceLogprobs(msgspec.Struct, frozen=True):
+    """The tokens of an answer, or of its new piece."""
+
+    content: list[TokenLogprob]
+    refusal: None = None
+
+
+def choice_logprobs(
+    messages: Iterable[logprobs_pb2.TokenLogprobs],
+) -> ChoiceLogprobs | None:
+    """Return what the contract tells; None where it tells nothing.
+
+    Tokens without text, such as the one that ends it, are no part of OpenAI's content.
+    """
+    content = [_token(message) for message in messages if message.token_bytes]
+    return ChoiceLogprobs(content) if content else None
+
+
+def _token(message: logprobs_pb2.TokenLogprobs) -> TokenLogprob:
+    return TokenLogprob(
+        _text(message.token_bytes),
+        _finite(message.logprob),
+        list(message.token_bytes),
+        [
+            TopLogprob(_text(top.token_bytes), _finite(top.logprob), list(top.token_bytes))
+            for top in message.top
+        ],
+    )
+
+
+def _text(token_bytes: bytes) -> str:
+    return token_bytes.decode("utf-8", "replace")
+
+
+def _finite(logprob: float) -> float:
+    return max(logprob, _LEAST_LOGPROB)
