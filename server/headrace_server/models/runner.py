@@ -18,8 +18,10 @@ from headrace_server.models import kv_cache
 from headrace_server.models.gpu import has_gpu_kernels
 from headrace_server.models.load import load_model
 from headrace_server.models.precision import choose_precision
+from headrace_server.models.prompt_pieces import cut_batch, join_outputs
 from headrace_server.models.resolve import resolve_model
-from headrace_server.models.sampler import choose_tokens
+from headrace_server.models.sampling.logprobs import prompt_logprobs
+from headrace_server.models.sampling.sampler import sample
 from headrace_server.models.step_inputs import build_step_inputs
 
 if TYPE_CHECKING:
@@ -115,12 +117,26 @@ class TorchRunner:
 
     def forward(self, batch: Sequence[BatchRow]) -> list[RowOutput | RowFault]:
         """Compute a step; see `ModelRunner.forward`."""
-        result: list[RowOutput | RowFault] = [RowOutput(None)] * len(batch)
+        outputs: list[RowOutput | RowFault] = [RowOutput(None)] * len(batch)
         with torch.inference_mode():
-            step = build_step_inputs(batch, self._description.block_size, self._precision.device)
-            logits = self._decoder.logits(step, self._cache)
-            if step.samplings:
-                choices = choose_tokens(logits, step.samplings)
-                for index, choice in zip(step.sampled_rows, choices, strict=True):
-                    result[index] = choice if isinstance(choice, RowFault) else RowOutput(choice)
-        return result
+            for pieces in cut_batch(batch, self._description.vocabulary_size):
+                computed = self._compute([piece.row for piece in pieces])
+                for piece, output in zip(pieces, computed, strict=True):
+                    outputs[piece.index] = join_outputs(outputs[piece.index], output)
+        return outputs
+
+    def _compute(self, rows: Sequence[BatchRow]) -> list[RowOutput | RowFault]:
+        step = build_step_inputs(rows, self._description.block_size, self._precision.device)
+        logits = self._decoder.logits(step, self._cache)
+        outputs: list[RowOutput | RowFault] = [RowOutput(None)] * len(rows)
+        if step.prompts:
+            told = prompt_logprobs(logits[step.prompt_logits], step.prompts)
+            for index, output in zip(step.prompt_rows, told, strict=True):
+                outputs[index] = output
+        if step.samplings:
+            sampled = sample(
+                logits[step.sampled_logits] if step.prompts else logits, step.samplings
+            )
+            for index, output in zip(step.sampled_rows, sampled, strict=True):
+                outputs[index] = join_outputs(outputs[index], output)
+        return outputs

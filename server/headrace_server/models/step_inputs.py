@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,7 +10,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headrace_server.engine.model_runner import BatchRow, RowSampling
+    from headrace_server.engine.model_runner import BatchRow, PromptLogprobs, RowSampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,14 @@ class StepInputs:
         token_ids: [tokens].
         positions: [tokens], each token's index in its sequence.
         slots: [tokens], where each token's key and value go: block id * block_size + offset.
-        sampled_tokens: [sampled rows], the last token of each row that is sampled.
-        sampled_rows: indices into the batch, in the order of `sampled_tokens`.
+        sampled_tokens: [logits], the tokens whose logits are wanted, rising: the last of each row
+            that is sampled, and those of prompts whose log probabilities are wanted.
+        sampled_rows: indices into the batch of the rows that are sampled.
         samplings: how to choose, in the same order.
+        sampled_logits: where their logits stand, in the same order.
+        prompt_rows: indices into the batch of the rows with prompts.
+        prompts: what is wanted of them, in the same order.
+        prompt_logits: where the logits of all targets stand, in the same order.
     """
 
     rows: Sequence[BatchRow]
@@ -34,6 +39,10 @@ class StepInputs:
     sampled_tokens: torch.Tensor
     sampled_rows: Sequence[int]
     samplings: Sequence[RowSampling]
+    sampled_logits: Sequence[int]
+    prompt_rows: Sequence[int]
+    prompts: Sequence[PromptLogprobs]
+    prompt_logits: Sequence[int]
 
 
 def build_step_inputs(
@@ -44,22 +53,17 @@ def build_step_inputs(
     token_ids: list[int] = []
     positions: list[int] = []
     slots: list[int] = []
-    sampled_tokens: list[int] = []
-    sampled_rows: list[int] = []
-    samplings: list[RowSampling] = []
+    wanted = _Wanted()
     for index in order:
         row = batch[index]
         end = row.start + len(row.token_ids)
+        wanted.add(index, row, first_token=len(token_ids))
         token_ids += row.token_ids
         positions += range(row.start, end)
         slots += [
             row.block_ids[position // block_size] * block_size + position % block_size
             for position in range(row.start, end)
         ]
-        if row.sampling is not None:
-            sampled_tokens.append(len(token_ids) - 1)
-            sampled_rows.append(index)
-            samplings.append(row.sampling)
 
     def place(indices: list[int]) -> torch.Tensor:
         return torch.tensor(indices, dtype=torch.int64, device=device)
@@ -69,10 +73,41 @@ def build_step_inputs(
         token_ids=place(token_ids),
         positions=place(positions),
         slots=place(slots),
-        sampled_tokens=place(sampled_tokens),
-        sampled_rows=sampled_rows,
-        samplings=samplings,
+        sampled_tokens=place(wanted.tokens),
+        sampled_rows=wanted.sampled_rows,
+        samplings=wanted.samplings,
+        sampled_logits=wanted.sampled_logits,
+        prompt_rows=wanted.prompt_rows,
+        prompts=wanted.prompts,
+        prompt_logits=wanted.prompt_logits,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Collects the tokens whose logits are wanted; see `StepInputs`."""
+
+    tokens: list[int] = field(default_factory=list)
+    sampled_rows: list[int] = field(default_factory=list)
+    samplings: list[RowSampling] = field(default_factory=list)
+    sampled_logits: list[int] = field(default_factory=list)
+    prompt_rows: list[int] = field(default_factory=list)
+    prompts: list[PromptLogprobs] = field(default_factory=list)
+    prompt_logits: list[int] = field(default_factory=list)
+
+    def add(self, index: int, row: BatchRow, first_token: int) -> None:
+        """Add the next row of the step, whose tokens begin at `first_token`."""
+        if row.prompt_logprobs is not None:
+            num_targets = len(row.prompt_logprobs.target_token_ids)
+            self.prompt_rows.append(index)
+            self.prompts.append(row.prompt_logprobs)
+            self.prompt_logits.extend(range(len(self.tokens), len(self.tokens) + num_targets))
+            self.tokens.extend(range(first_token, first_token + num_targets))
+        if row.sampling is not None:
+            self.sampled_rows.append(index)
+            self.samplings.append(row.sampling)
+            self.sampled_logits.append(len(self.tokens))
+            self.tokens.append(first_token + len(row.token_ids) - 1)
 
 
 def row_order(batch: Sequence[BatchRow]) -> list[int]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import torch
 
 from headrace_server.engine.logprobs import TokenLogprobs
-from headrace_server.engine.model_runner import RowFault
+from headrace_server.engine.model_runner import RowFault, RowOutput
 from headrace_server.models.sampling.blocks import Blocks, exp_, sum_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from headrace_server.engine.model_runner import PromptLogprobs
 
 # So many are always looked for, so that the choice between equals does not depend on what the
 # neighbours want; no request may ask for more.
@@ -45,6 +48,30 @@ def token_logprobs(
     logprobs = (found - blocks.largest).double() - _log_mass(blocks)
     table, top_table = logprobs.tolist(), top_ids.tolist()
     return [_record(*row) for row in zip(table, top_table, num_tops, strict=True)]
+
+
+def prompt_logprobs(
+    logits: torch.Tensor, prompts: Sequence[PromptLogprobs]
+) -> list[RowOutput | RowFault]:
+    """Return an output without a token for each prompt.
+
+    Args:
+        logits: float32 [targets of all prompts, vocabulary], in the order of `prompts`.
+        prompts: what is wanted.
+    """
+    targets = [target for prompt in prompts for target in prompt.target_token_ids]
+    num_tops = [prompt.num_top for prompt in prompts for _ in prompt.target_token_ids]
+    told = iter(token_logprobs(logits, targets, num_tops) if targets else ())
+    return [_output(list(islice(told, len(prompt.target_token_ids)))) for prompt in prompts]
+
+
+def _output(told: Sequence[TokenLogprobs | RowFault]) -> RowOutput | RowFault:
+    logprobs = []
+    for record in told:
+        if isinstance(record, RowFault):
+            return record
+        logprobs.append(record)
+    return RowOutput(None, prompt_logprobs=logprobs)
 
 
 def _record(logprobs: list[float], top_ids: list[int], num_top: int) -> TokenLogprobs | RowFault:
