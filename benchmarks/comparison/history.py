@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from comparison.plan import Step, Visit
 
-# A load of this length is an average over thousands of tokens; another round adds little.
-LONG_STEP_SECONDS: Final = 20.0
+# A load that takes longer is an average over thousands of tokens; another round adds little.
+# Where the time does not suffice for all that are shorter, the shortest are repeated.
+_LONGEST_REPEATED_SECONDS: Final = (20.0, 10.0, 5.0)
 GUESS_START_SECONDS: Final = 12.0
 
 
@@ -40,18 +41,26 @@ class History:
         """Whether this load, or one that is no heavier, came to nothing before."""
         return any(name == peer and _is_at_least(step, failed) for name, failed in self._problems)
 
-    def worth_repeating(self, visits: Iterable[Visit]) -> list[Visit]:
-        """What a further round should measure again: neither long nor hopeless."""
-        shorter = [
-            visit.with_steps(
-                step
-                for step in visit.steps
-                if not self.is_hopeless(visit.name, step)
-                and self._seconds_of(visit.name, step) <= LONG_STEP_SECONDS
-            )
-            for visit in visits
-        ]
-        return [visit for visit in shorter if visit.steps]
+    def worth_repeating(self, visits: Sequence[Visit], available_seconds: float) -> list[Visit]:
+        """What a further round should measure again: neither long nor hopeless.
+
+        Returns:
+            nothing where not even the shortest steps fit into the time.
+        """
+        for longest_seconds in _LONGEST_REPEATED_SECONDS:
+            shorter = [
+                visit.with_steps(
+                    step
+                    for step in visit.steps
+                    if not self.is_hopeless(visit.name, step)
+                    and self._seconds_of(visit.name, step) <= longest_seconds * step.num_loads
+                )
+                for visit in visits
+            ]
+            again = [visit for visit in shorter if visit.steps]
+            if self.seconds_of(again) <= available_seconds:
+                return again
+        return []
 
     def seconds_of(self, visits: Sequence[Visit]) -> float:
         """How long visits will take: as measured, or else guessed at the pace of their peer."""

@@ -61,8 +61,8 @@ class HttpClient:
         usage: _Usage | None = None
         async with self._session.post("/v1/completions", json=body) as response:
             if response.status != 200:
-                text = (await response.text())[:_SHOWN_CHARACTERS]
-                raise RequestFailedError(f"HTTP {response.status}: {text}")
+                text = " ".join((await response.text()).split())
+                raise RequestFailedError(f"HTTP {response.status}: {text[:_SHOWN_CHARACTERS]}")
             async for line in response.content:
                 now = time.perf_counter()
                 data = line.removeprefix(_PREFIX).strip()

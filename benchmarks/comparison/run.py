@@ -66,22 +66,21 @@ class Comparison:
 
     async def run(self) -> None:
         """Make all rounds for which there is time; the first is always made."""
-        begin = time.perf_counter()
+        deadline = time.perf_counter() + self._options.total_seconds
         all_visits = plan_visits(self._options, self._peers, simulated_peer())
         visits: Sequence[Visit] = all_visits
         for round_index in range(self._options.num_rounds):
+            if round_index > 0:
+                left_seconds = deadline - time.perf_counter()
+                visits = self._history.worth_repeating(all_visits, left_seconds)
+                if not visits:
+                    self._progress.say(f"no time for round {round_index + 1}")
+                    return
             self._round = round_index
-            seconds = time.perf_counter() - begin + self._history.seconds_of(visits)
-            if self._round > 0 and seconds > self._options.total_seconds:
-                self._progress.say(
-                    f"no round {self._round + 1}: it would end after {seconds / 60:.0f} minutes"
-                )
-                return
-            self._progress.begin_round(self._round, visits)
+            self._progress.begin_round(round_index, visits)
             for visit in visits:
                 await self._make(visit)
                 self._save()
-            visits = self._history.worth_repeating(all_visits)
 
     async def _make(self, visit: Visit) -> None:
         """Make all steps of a visit, with a fresh start after each that went wrong."""

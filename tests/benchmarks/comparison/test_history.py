@@ -29,11 +29,25 @@ def test_long_and_hopeless_steps_are_not_repeated():
     history.note_seconds("one", START, 1.0)
     history.note_seconds("one", LIGHT, 3.0)
     history.note_seconds("one", HEAVY, 60.0)
-    [again] = history.worth_repeating([VISIT])
+    [again] = history.worth_repeating([VISIT], available_seconds=600.0)
     assert again.steps == (START, LIGHT)
     history.note_problem("one", LIGHT)
-    [again] = history.worth_repeating([VISIT])
+    [again] = history.worth_repeating([VISIT], available_seconds=600.0)
     assert again.steps == (START,)
+
+
+def test_where_time_is_short_the_shortest_steps_are_repeated():
+    """And nothing where not even they fit."""
+    history = History()
+    history.note_start("one", 1.0)
+    history.note_seconds("one", START, 1.0)
+    history.note_seconds("one", LIGHT, 8.0)
+    history.note_seconds("one", HEAVY, 15.0)
+    steps = [
+        [step for visit in history.worth_repeating([VISIT], seconds) for step in visit.steps]
+        for seconds in (25.0, 24.0, 10.0, 9.0, 1.0)
+    ]
+    assert steps == [[START, LIGHT, HEAVY], [START, LIGHT], [START, LIGHT], [START], []]
 
 
 def test_a_visit_with_nothing_to_repeat_is_left_out():
@@ -41,7 +55,7 @@ def test_a_visit_with_nothing_to_repeat_is_left_out():
     history = History()
     for step in VISIT.steps:
         history.note_problem("one", step)
-    assert history.worth_repeating([VISIT]) == []
+    assert history.worth_repeating([VISIT], available_seconds=600.0) == []
 
 
 def test_before_anything_is_measured_the_guesses_count():
