@@ -19,7 +19,9 @@ from tokenizers import Tokenizer
 
 from headrace_server.engine.model_runner import BatchRow
 from headrace_server.engine.settings import EngineSettings
-from headrace_server.models.runner import load
+from headrace_server.models.kv_cache import allocate
+from headrace_server.models.load import load_model
+from headrace_server.models.resolve import resolve_model
 from headrace_server.models.step_inputs import build_step_inputs
 
 FORMATS = {
@@ -32,25 +34,33 @@ WINDOW_TOKENS = 512
 CHUNK_TOKENS = 128
 
 
-def log_probabilities(runner, windows):
-    """Yield the log-softmax of each window, float32 [tokens, vocabulary]."""
-    block_size = runner.description.block_size
-    blocks = range(WINDOW_TOKENS // block_size)
-    for window in windows:
-        chunks = []
-        for start in range(0, len(window), CHUNK_TOKENS):
-            chunk = window[start : start + CHUNK_TOKENS]
-            row = BatchRow(0, chunk, start, blocks, None)
-            step = build_step_inputs([row], block_size, torch.device("cpu"))
-            step = dataclasses.replace(step, sampled_tokens=torch.arange(len(chunk)))
-            chunks.append(runner._decoder.logits(step, runner._cache))
-        yield torch.cat(chunks).log_softmax(-1)
+class Reader:
+    """A model in one format, and how it goes through windows of tokens."""
+
+    def __init__(self, directory, settings):
+        settings = EngineSettings(model=str(directory), device="cpu", **settings)
+        loaded = load_model(directory, settings, ignore_progress)
+        context_length = min(loaded.context_length, WINDOW_TOKENS)
+        self._decoder = loaded.decoder
+        self._cache = allocate(loaded.kv_shape, loaded.precision, settings, context_length)
+
+    def log_probabilities(self, windows):
+        """Yield the log-softmax of each window, float32 [tokens, vocabulary]."""
+        block_size = self._cache.block_size
+        blocks = range(WINDOW_TOKENS // block_size)
+        for window in windows:
+            chunks = []
+            for start in range(0, len(window), CHUNK_TOKENS):
+                chunk = window[start : start + CHUNK_TOKENS]
+                row = BatchRow(0, chunk, start, blocks, None)
+                step = build_step_inputs([row], block_size, torch.device("cpu"))
+                step = dataclasses.replace(step, sampled_tokens=torch.arange(len(chunk)))
+                chunks.append(self._decoder.logits(step, self._cache))
+            yield torch.cat(chunks).log_softmax(-1)
 
 
-def load_runner(model, settings):
-    return load(
-        EngineSettings(model=model, device="cpu", **settings), lambda phase, fraction=None: None
-    )
+def ignore_progress(phase, fraction=None):
+    pass
 
 
 def main():
@@ -62,20 +72,21 @@ def main():
     root = Path(__file__).parent.parent
     paths = arguments.text or [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     text = "\n\n".join(path.read_text(encoding="utf-8") for path in paths)
-    reference = load_runner(arguments.model, FORMATS["fp32"])
-    tokenizer = Tokenizer.from_file(f"{reference.description.directory}/tokenizer.json")
+    directory = resolve_model(arguments.model, ignore_progress)
+    reference = Reader(directory, FORMATS["fp32"])
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     ids = tokenizer.encode(text).ids[: arguments.tokens]
     windows = [ids[at : at + WINDOW_TOKENS] for at in range(0, len(ids), WINDOW_TOKENS)]
     print(f"{len(ids)} tokens in windows of {WINDOW_TOKENS}")
     print(f"{'format':8} {'perplexity':>10} {'mean KL':>10} {'p99 KL':>10} {'same top':>9}")
     for name, settings in FORMATS.items():
-        runner = load_runner(arguments.model, settings)
+        reader = Reader(directory, settings)
         losses, divergences, same = [], [], []
         with torch.inference_mode():
             pairs = zip(
                 windows,
-                log_probabilities(reference, windows),
-                log_probabilities(runner, windows),
+                reference.log_probabilities(windows),
+                reader.log_probabilities(windows),
                 strict=True,
             )
             for window, expected, actual in pairs:
