@@ -203,6 +203,7 @@ def record_steps(
     # The kernels of prompts; those of answers are compiled as they are recorded.
     report_progress("compiling kernels")
     device = decoder.embedding.device
+    torch.cuda.set_device(device)  # where Triton launches
     num_tokens = min(2, cache.block_size)
     prompt = BatchRow(0, (0,) * num_tokens, start=0, block_ids=(0,), sampling=None)
     with torch.inference_mode():
