@@ -338,12 +338,9 @@ async def test_max_duration_holds_when_tokens_never_pause(model_facts):
 
 async def test_max_duration_counts_in_the_queue(read):
     """An answer whose time is over before it starts is empty and ends well."""
-    [delta] = await read([asyncio.Event()], max_seconds=0.01)
-    assert ("", Finish(FinishReason.TIME_LIMIT), Usage(3, 0)) == (
-        delta.text,
-        delta.finish,
-        delta.usage,
-    )
+    [delta] = await read([asyncio.Event()], max_seconds=0.3)
+    assert ("", Finish(FinishReason.TIME_LIMIT)) == (delta.text, delta.finish)
+    assert Usage(3, 0) == delta.usage
     assert None is delta.timing.first_token_seconds
     assert delta.timing.queue_seconds == delta.timing.total_seconds
 

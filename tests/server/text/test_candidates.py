@@ -183,7 +183,7 @@ async def test_the_time_limit_ends_all_candidates(read):
         [Started(), tokens(0, "hello", MAXIMUM), tokens(1, "user")],
         asyncio.Event(),
     ]
-    deltas, _ = await read(script, stopping=Stopping(9), max_seconds=0.05)
+    deltas, _ = await read(script, stopping=Stopping(9), max_seconds=0.3)
 
     assert finishes(deltas) == {
         0: Finish(FinishReason.MAX_OUTPUT_TOKENS),
