@@ -198,7 +198,8 @@ def attend_decode(
         BLOCK_SIZE=block_size,
         PADDED_GROUP=max(triton.next_power_of_2(group), 16),
         num_warps=4,
-        num_stages=2,
+        # Two tiles of keys and values at once are for where they fit the memory of most GPUs.
+        num_stages=2 if head_dim * queries.element_size() <= 256 else 1,
         **split,
     )
     _combine_kernel[(num_rows, num_heads)](

@@ -143,5 +143,6 @@ def attend_prefill(
         KEYS=_TILE_KEYS,
         PADDED_DIM=max(triton.next_power_of_2(head_dim), 16),
         num_warps=4 if head_dim <= 128 else 8,
-        num_stages=2,
+        # Two tiles of keys and values at once are for where they fit the memory of most GPUs.
+        num_stages=2 if head_dim * queries.element_size() <= 256 else 1,
     )
