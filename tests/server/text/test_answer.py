@@ -8,11 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace_server.backends.interface import BackendFinish, Started, Tokens
-from headrace_server.errors import (
-    EngineUnavailableError,
-    QueueTimeoutError,
-    RequestFailedError,
-)
+from headrace_server.errors import EngineUnavailableError, QueueTimeoutError, RequestFailedError
 from headrace_server.text.delta import Finish, FinishReason, Usage
 from headrace_server.text.generation import (
     Chunking,
@@ -339,8 +335,8 @@ async def test_max_duration_holds_when_tokens_never_pause(model_facts):
 async def test_max_duration_counts_in_the_queue(read):
     """An answer whose time is over before it starts is empty and ends well."""
     [delta] = await read([asyncio.Event()], max_seconds=0.3)
-    assert ("", Finish(FinishReason.TIME_LIMIT)) == (delta.text, delta.finish)
-    assert Usage(3, 0) == delta.usage
+    finish, usage = Finish(FinishReason.TIME_LIMIT), Usage(3, 0)
+    assert ("", finish, usage) == (delta.text, delta.finish, delta.usage)
     assert None is delta.timing.first_token_seconds
     assert delta.timing.queue_seconds == delta.timing.total_seconds
 
