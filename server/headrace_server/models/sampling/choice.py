@@ -16,7 +16,7 @@ import torch
 from headrace_server.engine.model_runner import RowFault
 from headrace_server.models.sampling.draws import Draws
 from headrace_server.models.sampling.keeping import DROPPED, KEPT, UNKNOWN, judge, judge_roughly
-from headrace_server.models.sampling.ordered import NUM_TOKENS, draw_ordered
+from headrace_server.models.sampling.ordered import draw_ordered
 from headrace_server.models.sampling.race import Place, race
 
 if TYPE_CHECKING:
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 # Below this the float32 quotient of a logit and the temperature can overflow.
 _LEAST_TEMPERATURE = 1e-30
 
-# Blocks that are looked into first.
-_NUM_BLOCKS = 32
+# Blocks that are looked into first, and where they are not enough.
+_FEW_BLOCKS = 32
+_MORE_BLOCKS = 128
 _ALL_BLOCKS = 1 << 31
-
-_FEW_ROWS = 4
 
 # Rows that are looked at as a whole at once; they stay in the cache of a CPU.
 _NUM_WHOLE_ROWS = 16
@@ -43,23 +42,27 @@ class _Method(IntEnum):
 
     GREEDY = 0
     ORDERED = 1
-    RACE = 2
-    RACE_OF_MORE = 3
-    RACE_OF_ALL = 4
-    JUDGE = 5
-    JUDGE_BY_ALL = 6
+    ORDERED_OF_MORE = 2
+    RACE = 3
+    RACE_OF_MORE = 4
+    RACE_OF_ALL = 5
+    JUDGE = 6
+    JUDGE_BY_ALL = 7
 
 
+# Tokens that are looked at; the choice by top-k alone, so that no row depends on its neighbours.
+_NUM_ORDERED = {_Method.ORDERED: 64, _Method.ORDERED_OF_MORE: 256}
 _NUM_RACED = {
-    _Method.RACE: _NUM_BLOCKS,
-    _Method.RACE_OF_MORE: 4 * _NUM_BLOCKS,
+    _Method.RACE: _FEW_BLOCKS,
+    _Method.RACE_OF_MORE: _MORE_BLOCKS,
     _Method.RACE_OF_ALL: _ALL_BLOCKS,
 }
-_NUM_JUDGED = {_Method.JUDGE: 4 * _NUM_BLOCKS, _Method.JUDGE_BY_ALL: _ALL_BLOCKS}
+_NUM_JUDGED = {_Method.JUDGE: _MORE_BLOCKS, _Method.JUDGE_BY_ALL: _ALL_BLOCKS}
 
 # What follows where another token could be better than the one that was found.
 _WIDER = {
     _Method.ORDERED: _Method.RACE,
+    _Method.ORDERED_OF_MORE: _Method.RACE,
     _Method.RACE: _Method.RACE_OF_MORE,
     _Method.RACE_OF_MORE: _Method.RACE_OF_ALL,
 }
@@ -114,7 +117,10 @@ def choose_tokens(blocks: Blocks, rows: Sequence[RowSampling]) -> list[int | Row
 def _first_method(row: RowSampling) -> _Method:
     if row.temperature < _LEAST_TEMPERATURE:
         return _Method.GREEDY
-    return _Method.ORDERED if row.top_k and row.top_k < NUM_TOKENS else _Method.RACE
+    for method, num_tokens in _NUM_ORDERED.items():
+        if row.top_k and row.top_k < num_tokens:
+            return method
+    return _Method.RACE
 
 
 def _fault(row: RowSampling, largest: float) -> RowFault:
@@ -125,10 +131,10 @@ def _fault(row: RowSampling, largest: float) -> RowFault:
 
 def _next(attempt: _Attempt, token_id: int, verdict: int) -> _Attempt:
     if verdict == DROPPED:  # what is kept stands before it
-        return replace(attempt, method=_Method.RACE, token_id=token_id)
+        return replace(attempt, method=_Method.RACE_OF_MORE, token_id=token_id)
     if verdict == UNKNOWN:
-        is_judged = attempt.method is _Method.JUDGE
-        method = _Method.JUDGE_BY_ALL if is_judged else _Method.JUDGE
+        is_rough = attempt.method is _Method.RACE
+        method = _Method.JUDGE if is_rough else _Method.JUDGE_BY_ALL
         return replace(attempt, method=method, token_id=token_id)
     return replace(attempt, method=_WIDER[attempt.method])
 
@@ -160,8 +166,8 @@ def _found(
         token_ids = blocks.argmax()
         return token_ids, torch.full_like(token_ids, KEPT)
     draws = Draws.of(rows, blocks.vocabulary_size, device)
-    if method is _Method.ORDERED:
-        token_ids, is_settled = draw_ordered(blocks, draws)
+    if method in _NUM_ORDERED:
+        token_ids, is_settled = draw_ordered(blocks, draws, _NUM_ORDERED[method])
         return token_ids, torch.where(is_settled, KEPT, _BEATABLE)
     token_ids = torch.tensor([attempt.token_id for attempt in group], device=device)[:, None]
     if method in _NUM_JUDGED:
@@ -169,19 +175,18 @@ def _found(
         return token_ids, judge(blocks, draws, place, _NUM_JUDGED[method])
     is_limited = any(attempt.token_id < blocks.vocabulary_size for attempt in group)
     end = Place.of(blocks, token_ids) if is_limited else None
-    return _raced(blocks, draws, end, _NUM_RACED[method])
+    return _raced(blocks, draws, end, method)
 
 
 def _raced(
-    blocks: Blocks, draws: Draws, end: Place | None, num_blocks: int
+    blocks: Blocks, draws: Draws, end: Place | None, method: _Method
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    winners, is_first = race(blocks, draws, end, num_blocks)
+    winners, is_first = race(blocks, draws, end, _NUM_RACED[method])
     if not draws.has_top_p and not draws.largest_top_k:
         return winners, torch.where(is_first, KEPT, _BEATABLE)
     place = Place.of(blocks, winners.long())
-    # Both agree where both can tell; the rough one is cheaper for each row, but not for a few.
-    if len(winners) > _FEW_ROWS and blocks.num_blocks > _NUM_BLOCKS:
-        verdicts = judge_roughly(blocks, draws, place, _NUM_BLOCKS)
+    if method is _Method.RACE and blocks.num_blocks > _FEW_BLOCKS:
+        verdicts = judge_roughly(blocks, draws, place, _FEW_BLOCKS)
     else:
-        verdicts = judge(blocks, draws, place, _NUM_JUDGED[_Method.JUDGE])
+        verdicts = judge(blocks, draws, place, _MORE_BLOCKS)
     return winners, torch.where(is_first, verdicts, _BEATABLE)

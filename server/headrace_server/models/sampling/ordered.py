@@ -1,4 +1,4 @@
-"""Draws from the few most likely tokens, for rows whose top-k is less than `NUM_TOKENS`."""
+"""Draws from the most likely tokens in their order, for rows with a small top-k."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ if TYPE_CHECKING:
     from headrace_server.models.sampling.blocks import Blocks
     from headrace_server.models.sampling.draws import Draws
 
-# The same for every row, so that none depends on what its neighbours need.
-NUM_TOKENS = 64
 
+def draw_ordered(
+    blocks: Blocks, draws: Draws, num_tokens: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw from the most likely tokens of each row.
 
-def draw_ordered(blocks: Blocks, draws: Draws) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw from the `NUM_TOKENS` most likely tokens of each row.
+    Args:
+        blocks: the logits.
+        draws: how to draw; each top-k is less than `num_tokens`.
+        num_tokens: how many are looked at.
 
     Returns:
         The choices, int32 [rows], and whether each is settled: not where tokens left out are as
         likely as one that is kept, for then their ids decide.
     """
-    logits, token_ids = blocks.most_likely(NUM_TOKENS)
+    logits, token_ids = blocks.most_likely(num_tokens)
     scores = draws.scores(logits, blocks.largest)
     kept = torch.arange(scores.shape[1], device=scores.device) < draws.top_ks
     kept &= logits > -torch.inf

@@ -24,7 +24,7 @@ samplings = st.builds(
     make_row,
     position=st.integers(0, 10_000),
     temperature=st.sampled_from([0.0, 0.2, 0.7, 1.0, 2.0]),
-    top_k=st.none() | st.sampled_from([1, 5, 40, 63, 64, 200, 3000]),
+    top_k=st.none() | st.sampled_from([1, 5, 40, 63, 64, 255, 300, 3000]),
     top_p=st.sampled_from([0.0, 0.01, 0.3, 0.5, 0.9, 0.95, 0.999, 1.0]),
     min_p=st.sampled_from([0.0, 0.0, 0.02, 0.3, 1.0]),
     seed=st.integers(-(2**63), 2**63 - 1),
