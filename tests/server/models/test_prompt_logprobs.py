@@ -18,11 +18,12 @@ def model_and_directory(tiny_model):
     return tiny_model("LlamaForCausalLM")
 
 
-@pytest.fixture(scope="module")
-def pair(model_and_directory, load_runner):
+@pytest.fixture(scope="module", params=["own decoder", "decoder of transformers"])
+def pair(request, model_and_directory, load_runner, load_fallback_runner):
     """The model in transformers and in a runner that computes it as exactly."""
     model, directory = model_and_directory
-    return model, load_runner(directory, dtype="float32", block_size=16, max_num_sequences=16)
+    load = load_runner if request.param == "own decoder" else load_fallback_runner
+    return model, load(directory, dtype="float32", block_size=16, max_num_sequences=16)
 
 
 def tokens_of(length: int, seed: int) -> list[int]:
@@ -127,14 +128,12 @@ def test_what_is_told_does_not_depend_on_the_batch(
         assert told == pytest.approx(alone, abs=TOLERANCE)
 
 
-def test_nan_in_a_prompt_faults_its_row_alone(pair, make_sequences):
+def test_nan_in_a_prompt_faults_its_row_alone(model_and_directory, load_runner, make_sequences):
     """Where the model's numbers are lost before the end of the prompt, the row ends."""
-    _, runner = pair
+    runner = load_runner(model_and_directory[1], dtype="float32", block_size=16)
     sequences = make_sequences(runner)
     healthy = told_row(sequences, sequences.add(tokens_of(9, 7)), 9, 2)
     (alone,) = runner.forward([healthy])
-    before = runner._decoder.embedding[13].clone()
     runner._decoder.embedding[13] = torch.nan
     bad = told_row(sequences, sequences.add([5, 6, 13, 8, 9]), 4, 2)
     assert runner.forward([bad, healthy]) == [RowFault.NOT_A_NUMBER, alone]
-    runner._decoder.embedding[13] = before
