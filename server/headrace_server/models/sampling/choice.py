@@ -15,9 +15,10 @@ import torch
 
 from headrace_server.engine.model_runner import RowFault
 from headrace_server.models.sampling.draws import Draws
-from headrace_server.models.sampling.keeping import DROPPED, KEPT, UNKNOWN, judge, judge_roughly
+from headrace_server.models.sampling.keeping import judge, judge_roughly
 from headrace_server.models.sampling.ordered import draw_ordered
 from headrace_server.models.sampling.race import Place, race
+from headrace_server.models.sampling.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,8 +67,6 @@ _WIDER = {
     _Method.RACE: _Method.RACE_OF_MORE,
     _Method.RACE_OF_MORE: _Method.RACE_OF_ALL,
 }
-# Another token could be better: a verdict beside DROPPED, KEPT and UNKNOWN.
-_BEATABLE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +106,10 @@ def choose_tokens(blocks: Blocks, rows: Sequence[RowSampling]) -> list[int | Row
         for attempt, token_id, verdict, largest in zip(tried, *table, strict=True):
             if not math.isfinite(largest):
                 choices[attempt.index] = _fault(rows[attempt.index], largest)
-            elif verdict == KEPT:
+            elif verdict == Verdict.KEPT:
                 choices[attempt.index] = int(token_id)
             else:
-                attempts.append(_next(attempt, int(token_id), int(verdict)))
+                attempts.append(_next(attempt, int(token_id), Verdict(int(verdict))))
     return choices
 
 
@@ -129,10 +128,10 @@ def _fault(row: RowSampling, largest: float) -> RowFault:
     return RowFault.NOT_A_NUMBER
 
 
-def _next(attempt: _Attempt, token_id: int, verdict: int) -> _Attempt:
-    if verdict == DROPPED:  # what is kept stands before it
+def _next(attempt: _Attempt, token_id: int, verdict: Verdict) -> _Attempt:
+    if verdict is Verdict.DROPPED:
         return replace(attempt, method=_Method.RACE_OF_MORE, token_id=token_id)
-    if verdict == UNKNOWN:
+    if verdict is Verdict.UNKNOWN:
         is_rough = attempt.method is _Method.RACE
         method = _Method.JUDGE if is_rough else _Method.JUDGE_BY_ALL
         return replace(attempt, method=method, token_id=token_id)
@@ -164,11 +163,11 @@ def _found(
     method, device = group[0].method, blocks.largest.device
     if method is _Method.GREEDY:
         token_ids = blocks.argmax()
-        return token_ids, torch.full_like(token_ids, KEPT)
+        return token_ids, torch.full_like(token_ids, Verdict.KEPT)
     draws = Draws.of(rows, blocks.vocabulary_size, device)
     if method in _NUM_ORDERED:
         token_ids, is_settled = draw_ordered(blocks, draws, _NUM_ORDERED[method])
-        return token_ids, torch.where(is_settled, KEPT, _BEATABLE)
+        return token_ids, torch.where(is_settled, Verdict.KEPT, Verdict.BEATABLE)
     token_ids = torch.tensor([attempt.token_id for attempt in group], device=device)[:, None]
     if method in _NUM_JUDGED:
         place = Place.of(blocks, token_ids)
@@ -183,10 +182,10 @@ def _raced(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     winners, is_first = race(blocks, draws, end, _NUM_RACED[method])
     if not draws.has_top_p and not draws.largest_top_k:
-        return winners, torch.where(is_first, KEPT, _BEATABLE)
+        return winners, torch.where(is_first, Verdict.KEPT, Verdict.BEATABLE)
     place = Place.of(blocks, winners.long())
     if method is _Method.RACE and blocks.num_blocks > _FEW_BLOCKS:
         verdicts = judge_roughly(blocks, draws, place, _FEW_BLOCKS)
     else:
         verdicts = judge(blocks, draws, place, _MORE_BLOCKS)
-    return winners, torch.where(is_first, verdicts, _BEATABLE)
+    return winners, torch.where(is_first, verdicts, Verdict.BEATABLE)

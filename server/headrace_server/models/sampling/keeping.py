@@ -6,21 +6,18 @@ Bounds from the most likely blocks are mostly enough to tell.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import torch
 
 from headrace_server.models.sampling.blocks import exp_, sum_blocks
 from headrace_server.models.sampling.noise import BLOCK_SIZE
+from headrace_server.models.sampling.verdict import Verdict
 
 if TYPE_CHECKING:
     from headrace_server.models.sampling.blocks import Blocks
     from headrace_server.models.sampling.draws import Draws
     from headrace_server.models.sampling.race import Place
-
-DROPPED: Final = 0
-KEPT: Final = 1
-UNKNOWN: Final = 2
 
 # By how much sums over different sets of tokens may differ by rounding.
 _ROUNDING = 1e-5
@@ -30,7 +27,7 @@ def judge_roughly(blocks: Blocks, draws: Draws, place: Place, num_blocks: int) -
     """Judge the tokens at a place by the most likely blocks, fewer than there are.
 
     Returns:
-        DROPPED, KEPT or UNKNOWN, [rows, 1].
+        KEPT, DROPPED or UNKNOWN, [rows, 1].
     """
     likely = blocks.maxima.topk(num_blocks + 1)
     part = blocks.part(likely.indices[:, :-1])
@@ -55,14 +52,14 @@ def judge_roughly(blocks: Blocks, draws: Draws, place: Place, num_blocks: int) -
         is_kept &= most_before < least * draws.top_ps * (1 - _ROUNDING)
         least_before = sum_blocks(weights.mul_(is_more))
         is_dropped |= least_before >= most * draws.top_ps * (1 + _ROUNDING)
-    return torch.where(is_dropped, DROPPED, torch.where(is_kept, KEPT, UNKNOWN))
+    return _verdicts(is_kept, is_dropped)
 
 
 def judge(blocks: Blocks, draws: Draws, place: Place, num_blocks: int) -> torch.Tensor:
     """Judge the tokens at a place by what stands before them in the most likely blocks.
 
     Returns:
-        DROPPED, KEPT, or UNKNOWN where more could stand in others, [rows, 1].
+        KEPT, DROPPED, or UNKNOWN where more could stand in others, [rows, 1].
     """
     if num_blocks < blocks.num_blocks:
         likely = blocks.maxima.topk(num_blocks + 1)
@@ -78,7 +75,12 @@ def judge(blocks: Blocks, draws: Draws, place: Place, num_blocks: int) -> torch.
         mass_before, limit = sum_blocks(weights), _mass(blocks, draws) * draws.top_ps
         is_kept &= mass_before < limit
         is_dropped |= mass_before >= limit
-    return torch.where(is_dropped, DROPPED, torch.where(is_kept & is_known, KEPT, UNKNOWN))
+    return _verdicts(is_kept & is_known, is_dropped)
+
+
+def _verdicts(is_kept: torch.Tensor, is_dropped: torch.Tensor) -> torch.Tensor:
+    others = torch.where(is_kept, Verdict.KEPT, Verdict.UNKNOWN)
+    return others.masked_fill_(is_dropped, Verdict.DROPPED)
 
 
 def _mass(blocks: Blocks, draws: Draws) -> torch.Tensor:

@@ -59,6 +59,8 @@ def race(
         Token ids int32 [rows, 1], and whether no other block can hold a better token.
     """
     scores = draws.scores(blocks.maxima, blocks.largest)
+    if draws.has_min_p:
+        scores.masked_fill_(scores < draws.least_scores, -torch.inf)
     block_ids = torch.arange(blocks.num_blocks, dtype=torch.int32, device=scores.device)
     times, places = first_times(draws.keys, block_ids[None])
     bounds = scores.sub_(times.log())
