@@ -47,25 +47,8 @@ def find_model_files(source: str, cache: Path) -> ModelFiles:
         source=source if source == "default" else str(gguf),
         gguf=gguf,
         f16_gguf=_f16_of(gguf, cache / "models"),
-        directory=link_plain_weights(
-            resolve_model(source, lambda phase, fraction=None: None), cache / "models"
-        ),
+        directory=resolve_model(source, lambda phase, fraction=None: None),
     )
-
-
-def link_plain_weights(converted: Path, parent: Path) -> Path:
-    """Make a directory of links to a converted model, without what only Headrace reads.
-
-    Others read every file of weights that they find: the quantised ones too.
-    """
-    directory = parent / converted.name
-    directory.mkdir(parents=True, exist_ok=True)
-    for file in converted.iterdir():
-        link = directory / file.name
-        is_other_weights = file.suffix == ".safetensors" and not file.name.startswith("model")
-        if not is_other_weights and not link.is_symlink():
-            link.symlink_to(file)
-    return directory
 
 
 def _embedded_gguf() -> Path:

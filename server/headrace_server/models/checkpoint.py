@@ -15,8 +15,10 @@ from headrace_server.models.quantization import GroupedWeights
 if TYPE_CHECKING:
     import torch
 
-BLOCKS_PREFIX = "quantized-blocks-"
-"""Begins the names of files with the quantized blocks that the weights were made from."""
+BLOCKS_SUFFIX = ".blocks"
+"""Ends the names of safetensors files with the quantized blocks that the weights were made from;
+other programs load every file of a directory whose name ends in .safetensors.
+"""
 
 _INDEX = "model.safetensors.index.json"
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -36,7 +38,7 @@ class Checkpoint:
             file = _open(path)
             self._files.update(dict.fromkeys(file.keys(), file))
         self._blocks: dict[str, Any] = {}
-        for path in sorted(directory.glob(f"{BLOCKS_PREFIX}*.safetensors")):
+        for path in sorted(directory.glob(f"*{BLOCKS_SUFFIX}")):
             file = _open(path)
             self._blocks.update(dict.fromkeys(file.keys(), file))
 

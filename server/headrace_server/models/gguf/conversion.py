@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from headrace_server.engine.model_runner import ReportProgress
 
-_FORMAT_VERSION = 2  # raise it when the same file is to be converted in another way
+_FORMAT_VERSION = 3  # raise it when the same file is to be converted in another way
 
 
 def convert_gguf(

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from headrace_server.engine.model_runner import ModelLoadError
-from headrace_server.models.checkpoint import BLOCKS_PREFIX
+from headrace_server.models.checkpoint import BLOCKS_SUFFIX
 from headrace_server.models.gguf.blocks import read_blocks
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def write_weights(
             num_done += tensor.n_elements
         save_file(arrays, directory / file_name, metadata={"format": "pt"})
         if blocks:
-            save_file(blocks, directory / f"{BLOCKS_PREFIX}{number:05}.safetensors")
+            save_file(blocks, directory / f"quantized-{number:05}{BLOCKS_SUFFIX}")
     if len(shards) > 1:
         index = json.dumps({"metadata": {}, "weight_map": weight_map}, indent=2)
         (directory / "model.safetensors.index.json").write_text(index)
