@@ -195,5 +195,5 @@ def test_four_bits_are_those_of_the_file(default_runner, load_runner, make_seque
     for runner in (default_runner, load_runner("default", quantization="q4")):
         sequences = make_sequences(runner)
         logits.append(sequences.logits([sequences.row(sequences.add(prompt))]))
-    # Other 4-bit numbers, rounded anew from the same weights, are off by about 1.
+    # Other 4-bit numbers, rounded anew from the same weights, are off by about 3.
     torch.testing.assert_close(*logits, atol=0.1, rtol=0.0)
