@@ -37,6 +37,10 @@ _ALL_BLOCKS = 1 << 31
 # Rows that are looked at as a whole at once; they stay in the cache of a CPU.
 _NUM_WHOLE_ROWS = 16
 
+# Rows that race at once on a CPU: so few that torch leaves each of the many small operations to
+# one thread. Threads would meet a hundred times, and wait each time where they share their cores.
+_NUM_RACING_ROWS = 15
+
 
 class _Method(IntEnum):
     """How a row is tried."""
@@ -98,7 +102,7 @@ def choose_tokens(blocks: Blocks, rows: Sequence[RowSampling]) -> list[int | Row
         for index, row in enumerate(rows)
     ]
     while attempts:
-        groups = list(_groups(attempts))
+        groups = list(_groups(attempts, blocks.largest.device))
         # One copy from the device, and another only where rows are left open.
         table = torch.cat([_try(blocks, rows, group) for group in groups], dim=1).tolist()
         tried = [attempt for group in groups for attempt in group]
@@ -138,12 +142,16 @@ def _next(attempt: _Attempt, token_id: int, verdict: Verdict) -> _Attempt:
     return replace(attempt, method=_WIDER[attempt.method])
 
 
-def _groups(attempts: Sequence[_Attempt]) -> Iterator[list[_Attempt]]:
+def _groups(attempts: Sequence[_Attempt], device: torch.device) -> Iterator[list[_Attempt]]:
     """Yield what can be tried together, rows in rising order."""
     ordered = sorted(attempts, key=lambda attempt: (attempt.method, attempt.index))
     for method, members in groupby(ordered, key=lambda attempt: attempt.method):
         group = list(members)
-        size = len(group) if method <= _Method.RACE else _NUM_WHOLE_ROWS
+        size = len(group)
+        if method > _Method.RACE:
+            size = _NUM_WHOLE_ROWS
+        elif method is _Method.RACE and device.type == "cpu":
+            size = _NUM_RACING_ROWS
         for first in range(0, len(group), size):
             yield group[first : first + size]
 
