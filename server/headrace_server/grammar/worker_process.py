@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import itertools
 import socket
-import sys
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from headrace_server.engine.frames import LENGTH_BYTES, FrameError, decode_length, encode_frame
 from headrace_server.grammar.messages import Check, Checked
+from headrace_server.spawn import spawn_child
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 # A worker that is silent for so long beyond what a check may take is no use: it has to start, read
 # a tokenizer, which takes seconds on a busy machine, and give up the checks before.
 _SILENCE_SECONDS: Final = 60.0
-
-_STDERR: Final = 2
 
 _decoder: Final = msgspec.msgpack.Decoder(Checked)
 
@@ -119,17 +117,13 @@ async def start_worker(
     with ours, theirs:
         reader, writer = await asyncio.open_unix_connection(sock=ours)
         try:
-            descriptor = theirs.fileno()
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "headrace_server.grammar.worker"),
-                *("--fd", str(descriptor), "--model", str(directory)),
+            process = await spawn_child(
+                "headrace_server.grammar.worker",
+                theirs,
+                *("--model", str(directory)),
                 *("--vocabulary-size", str(vocabulary_size)),
                 *("--check-seconds", str(check_seconds)),
-                pass_fds=(descriptor,),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=_STDERR,  # what a library prints must not mix with our own output
             )
-            theirs.close()  # so that the worker's end is the only one, and its end our EOF
             worker = GrammarWorker(process, reader, writer, check_seconds)
             try:
                 yield worker

@@ -6,15 +6,13 @@ import asyncio
 import contextlib
 import signal
 import socket
-import sys
 from typing import TYPE_CHECKING
 
 from headrace_server.backends.native.link import EngineLink
+from headrace_server.spawn import spawn_child
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-_STDERR = 2
 
 
 class EngineProcess:
@@ -56,23 +54,12 @@ def _name_of_signal(number: int) -> str:
 
 @contextlib.asynccontextmanager
 async def start_engine(epoch: int) -> AsyncIterator[EngineProcess]:
-    """Start an engine; on leaving it is dead and reaped.
-
-    It is a fresh interpreter, not a fork: threads and gRPC of this process stay here.
-    """
+    """Start an engine; on leaving it is dead and reaped."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         link = await EngineLink.open(ours)
         try:
-            descriptor = theirs.fileno()
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "headrace_server.engine"),
-                *("--fd", str(descriptor), "--epoch", str(epoch)),
-                pass_fds=(descriptor,),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=_STDERR,  # what a library prints must not mix with our own output
-            )
-            theirs.close()  # so that the engine's end is the only one, and its end our EOF
+            process = await spawn_child("headrace_server.engine", theirs, "--epoch", str(epoch))
             engine = EngineProcess(process, link)
             try:
                 yield engine
