@@ -54,7 +54,7 @@ class Reader:
                 chunk = window[start : start + CHUNK_TOKENS]
                 row = BatchRow(0, chunk, start, blocks, None)
                 step = build_step_inputs([row], block_size, torch.device("cpu"))
-                step = dataclasses.replace(step, sampled_tokens=torch.arange(len(chunk)))
+                step = dataclasses.replace(step, logit_tokens=torch.arange(len(chunk)))
                 chunks.append(self._decoder.logits(step, self._cache))
             yield torch.cat(chunks).log_softmax(-1)
 

@@ -157,7 +157,7 @@ class GraphedDecoder:
     def logits(self, step: StepInputs, cache: KvCache) -> torch.Tensor:
         """Compute a step; see `StepDecoder.logits`. A replay overwrites what the last returned."""
         num_rows = len(step.rows)
-        is_decode = num_rows == len(step.token_ids) == len(step.sampled_tokens)
+        is_decode = num_rows == len(step.token_ids) == len(step.logit_tokens)
         size = next((size for size in self._replays if size >= num_rows), None)
         if not is_decode or size is None:
             return self._decoder.logits(step, cache)

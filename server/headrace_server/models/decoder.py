@@ -80,16 +80,16 @@ class Decoder:
         """Compute a step, storing keys and values in `cache`.
 
         Returns:
-            Logits float32 [sampled rows, vocabulary].
+            Logits float32 [logit tokens, vocabulary].
         """
         operations = self.operations.bind(step, cache)
-        return self.compute(operations, step.token_ids, step.sampled_tokens, cache)
+        return self.compute(operations, step.token_ids, step.logit_tokens, cache)
 
     def compute(
         self,
         operations: StepOperations,
         token_ids: torch.Tensor,
-        sampled_tokens: torch.Tensor,
+        logit_tokens: torch.Tensor,
         cache: KvCache,
     ) -> torch.Tensor:
         """Compute a step for which the operations are bound; see `logits`."""
@@ -99,4 +99,4 @@ class Decoder:
             attended = operations.attend(queries, layer, layer_cache)
             operations.add_projection_(hidden, attended, layer)
             operations.add_gated_mlp_(hidden, layer)
-        return operations.head_logits(hidden, sampled_tokens, self.final_norm, self.head)
+        return operations.head_logits(hidden, logit_tokens, self.final_norm, self.head)

@@ -20,7 +20,7 @@ class StepDecoder(Protocol):
         """Compute a step, storing keys and values in `cache`.
 
         Returns:
-            Logits float32 [sampled rows, vocabulary].
+            Logits float32 [logit tokens, vocabulary].
         """
 
 

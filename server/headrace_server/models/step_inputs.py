@@ -22,7 +22,7 @@ class StepInputs:
         token_ids: [tokens].
         positions: [tokens], each token's index in its sequence.
         slots: [tokens], where each token's key and value go: block id * block_size + offset.
-        sampled_tokens: [logits], the tokens whose logits are wanted, rising: the last of each row
+        logit_tokens: [logits], the tokens whose logits are wanted, rising: the last of each row
             that is sampled, and those of prompts whose log probabilities are wanted.
         sampled_rows: indices into the batch of the rows that are sampled.
         samplings: how to choose, in the same order.
@@ -36,7 +36,7 @@ class StepInputs:
     token_ids: torch.Tensor
     positions: torch.Tensor
     slots: torch.Tensor
-    sampled_tokens: torch.Tensor
+    logit_tokens: torch.Tensor
     sampled_rows: Sequence[int]
     samplings: Sequence[RowSampling]
     sampled_logits: Sequence[int]
@@ -73,7 +73,7 @@ def build_step_inputs(
         token_ids=place(token_ids),
         positions=place(positions),
         slots=place(slots),
-        sampled_tokens=place(wanted.tokens),
+        logit_tokens=place(wanted.tokens),
         sampled_rows=wanted.sampled_rows,
         samplings=wanted.samplings,
         sampled_logits=wanted.sampled_logits,

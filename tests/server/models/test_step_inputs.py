@@ -22,7 +22,7 @@ def test_wanted_logits_are_in_the_order_of_tokens():
     assert step.token_ids.tolist() == [30, 20, 10, 11, 12, 40, 41, 50, 51, 60, 61]
     assert step.positions.tolist() == [2, 5, 4, 5, 6, 0, 1, 0, 1, 0, 1]
     assert step.slots.tolist() == [18, 5, 12, 13, 14, 20, 21, 24, 25, 28, 29]
-    wanted = step.token_ids[step.sampled_tokens].tolist()
+    wanted = step.token_ids[step.logit_tokens].tolist()
     assert wanted == [30, 20, 10, 11, 12, 41, 50, 51]
     assert step.sampled_rows == [1, 3, 4]
     assert step.samplings == [last, told, both]

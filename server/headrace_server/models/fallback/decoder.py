@@ -52,7 +52,7 @@ class TransformersDecoder:
                 input_ids=step.token_ids[None],
                 position_ids=step.positions[None],
                 use_cache=False,
-                logits_to_keep=step.sampled_tokens,
+                logits_to_keep=step.logit_tokens,
             )
         logits: torch.Tensor = output.logits[0].float()
         return logits
