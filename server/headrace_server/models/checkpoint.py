@@ -64,13 +64,24 @@ class Checkpoint:
             )
         return tensor
 
-    def read_blocks(self, name: str) -> GroupedWeights | None:
-        """Return the quantized blocks that a weight was made from; None where there are none."""
+    def read_blocks(self, name: str, shape: tuple[int, ...]) -> GroupedWeights | None:
+        """Return the quantized blocks that a weight was made from; None where there are none.
+
+        Their memory is the mapped file too.
+
+        Raises:
+            ModelLoadError: they are not those of a weight of this shape.
+        """
         numbers, scales, offsets = (
             self._read_part(f"{name}.{part}") for part in ("numbers", "scales", "offsets")
         )
         if numbers is None or scales is None:
             return None
+        if tuple(numbers.shape) != shape:
+            raise ModelLoadError(
+                f"The blocks of the weight {name!r} are {_describe(numbers)} where config.json "
+                f"asks for {list(shape)}; remove the files *{BLOCKS_SUFFIX} from {self._directory}."
+            )
         return GroupedWeights(numbers, scales, offsets)
 
     def _read_part(self, name: str) -> torch.Tensor | None:

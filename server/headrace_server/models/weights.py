@@ -27,7 +27,7 @@ from headrace_server.models.quantization import (
 from headrace_server.models.rotary import interleave, rotation_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from headrace_server.engine.model_runner import ReportProgress
@@ -210,71 +210,64 @@ class _Builder:
         return interleave(rows, self._config.head_dim, self._config.rotary_dim)
 
     def _linear(self, parts: Sequence[_Part], in_width: int) -> Linear:
-        """Join projections of one input into one product."""
-
-        def order(part: _Part, rows: torch.Tensor) -> torch.Tensor:
-            if not part.num_rotated:
-                return rows
-            rotated, rest = rows[: part.num_rotated], rows[part.num_rotated :]
-            return torch.cat((self._interleave(rotated), rest))
-
-        def read(kind: str, *rest: int) -> torch.Tensor:
-            read_parts = []
-            for part in parts:
-                rows = self._checkpoint.read(f"{part.name}.{kind}", (part.width, *rest))
-                scaled = rows if part.factor == 1.0 else rows.float() * part.factor
-                read_parts.append(order(part, scaled))
-            return torch.cat(read_parts) if len(parts) > 1 else read_parts[0]
-
-        has_bias = any(f"{part.name}.bias" in self._checkpoint for part in parts)
-        blocks = []
-        for part in parts:
-            found = self._checkpoint.read_blocks(f"{part.name}.weight")
-            is_usable = found is not None and part.factor == 1.0
-            blocks.append(found.map_rows(partial(order, part)) if found and is_usable else None)
-        return self._make_linear(
-            read("weight", in_width), read("bias") if has_bias else None, blocks
-        )
-
-    def _make_linear(
-        self,
-        weight: torch.Tensor,
-        bias: torch.Tensor | None,
-        blocks: Sequence[GroupedWeights | None],
-    ) -> Linear:
-        """Bring a matrix [out, in] of any float format into the form of the precision.
-
-        Args:
-            weight: the matrix.
-            bias: [out].
-            blocks: those that the parts of the matrix were made from.
-        """
+        """Join projections of one input into one product in the form of the precision."""
+        # Views of the file: their shapes are checked here even where blocks take their place.
+        rows = [
+            self._checkpoint.read(f"{part.name}.weight", (part.width, in_width)) for part in parts
+        ]
+        bias = self._bias(parts)
         match self._precision.weights:
             case WeightFormat.DENSE:
-                placed = self._place(weight).contiguous()
+                placed = self._place(self._join(parts, rows)).contiguous()
                 return DenseLinear(placed, None if bias is None else self._place(bias))
             case WeightFormat.FBGEMM_FP16:
-                return PackedFp16Linear(weight, bias)
+                return PackedFp16Linear(self._join(parts, rows), bias)
             case WeightFormat.FP16:
-                return pack_fp16(weight, bias)
-            case WeightFormat.INT8:
-                return pack_grouped(_grouped(blocks, torch.int8, quantize_int8, weight), bias)
-            case WeightFormat.INT4:
-                # What the file keeps in 8 bits, such as the head, is worth them.
-                if all(part is not None and part.numbers.dtype == torch.int8 for part in blocks):
-                    return pack_grouped(_grouped(blocks, torch.int8, quantize_int8, weight), bias)
-                return pack_grouped(_grouped(blocks, torch.uint8, quantize_int4, weight), bias)
+                return pack_fp16(self._join(parts, rows), bias)
+            case WeightFormat.INT8 | WeightFormat.INT4:
+                return pack_grouped(self._grouped(parts, rows), bias)
+
+    def _bias(self, parts: Sequence[_Part]) -> torch.Tensor | None:
+        if not any(f"{part.name}.bias" in self._checkpoint for part in parts):
+            return None
+        rows = [self._checkpoint.read(f"{part.name}.bias", (part.width,)) for part in parts]
+        return self._join(parts, rows)
+
+    def _join(self, parts: Sequence[_Part], rows: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Put the rows of all parts under each other, scaled and in the order of the rotation."""
+        joined = []
+        for part, tensor in zip(parts, rows, strict=True):
+            scaled = tensor if part.factor == 1.0 else tensor.float() * part.factor
+            joined.append(self._order(part, scaled))
+        return torch.cat(joined) if len(joined) > 1 else joined[0]
+
+    def _order(self, part: _Part, rows: torch.Tensor) -> torch.Tensor:
+        if not part.num_rotated:
+            return rows
+        rotated, rest = rows[: part.num_rotated], rows[part.num_rotated :]
+        return torch.cat((self._interleave(rotated), rest))
+
+    def _grouped(self, parts: Sequence[_Part], rows: Sequence[torch.Tensor]) -> GroupedWeights:
+        """Take the blocks of the file where they are of a wanted kind, and otherwise make some."""
+        is_int4 = self._precision.weights is WeightFormat.INT4
+        blocks = self._blocks(parts, rows)
+        kinds = {part.numbers.dtype for part in blocks}
+        # What the file keeps in 8 bits, such as the head, is worth them in `q4` too.
+        if len(blocks) == len(parts) and (
+            kinds == {torch.int8} or (is_int4 and kinds == {torch.uint8})
+        ):
+            return join(blocks)
+        weight = self._join(parts, rows)
+        return quantize_int4(weight) if is_int4 else quantize_int8(weight)
+
+    def _blocks(self, parts: Sequence[_Part], rows: Sequence[torch.Tensor]) -> list[GroupedWeights]:
+        """Return the blocks that the parts were made from, of those that have some."""
+        found = []
+        for part, tensor in zip(parts, rows, strict=True):
+            blocks = self._checkpoint.read_blocks(f"{part.name}.weight", tuple(tensor.shape))
+            if blocks is not None and part.factor == 1.0:
+                found.append(blocks.map_rows(partial(self._order, part)))
+        return found
 
     def _place(self, weight: torch.Tensor) -> torch.Tensor:
         return weight.to(self._precision.device, self._precision.activations, copy=True)
-
-
-def _grouped(
-    blocks: Sequence[GroupedWeights | None],
-    dtype: torch.dtype,
-    quantize: Callable[[torch.Tensor], GroupedWeights],
-    weight: torch.Tensor,
-) -> GroupedWeights:
-    """Take the blocks of the file where they are of the wanted kind, and otherwise make some."""
-    found = [part for part in blocks if part is not None and part.numbers.dtype == dtype]
-    return join(found) if len(found) == len(blocks) else quantize(weight)
