@@ -203,13 +203,25 @@ class Upstream:
                 await answer.wait_for_admission()
             yield answers
 
-    async def detokenize(self, model: str, token_ids: Sequence[int], context: CallContext) -> str:
+    async def tokenize(
+        self, request: inference_service_pb2.TokenizeRequest, context: CallContext
+    ) -> inference_service_pb2.TokenizeResponse:
+        """Return a prompt in tokens.
+
+        Raises:
+            ApiError: the server refuses it or cannot be reached.
+        """
+        with self._counted():
+            return await _unary(self._inference.Tokenize, request, context)
+
+    async def detokenize(
+        self, request: inference_service_pb2.DetokenizeRequest, context: CallContext
+    ) -> str:
         """Return the text of token ids.
 
         Raises:
             ApiError: the server refuses them or cannot be reached.
         """
-        request = inference_service_pb2.DetokenizeRequest(model=model, token_ids=token_ids)
         with self._counted():
             return (await _unary(self._inference.Detokenize, request, context)).text
 

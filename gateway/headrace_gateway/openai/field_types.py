@@ -50,6 +50,11 @@ def int32(name: str, value: object) -> int:
     return _integer(name, value, _INT32)
 
 
+def count_or_false(name: str, value: object) -> int | None:
+    """Read an integer of 32 bits; false, which says no elsewhere, is None."""
+    return None if value is False else int32(name, value)
+
+
 def int64(name: str, value: object) -> int:
     """Read an integer of 64 bits."""
     return _integer(name, value, _INT64)

@@ -61,6 +61,9 @@ COMPLETION_FIELDS: dict[str, Reader] = {
     **_COMMON,
     "prompt": parse_prompts,
     "echo": field_types.boolean,
+    "logprobs": field_types.count_or_false,
+    "best_of": field_types.int32,
+    "return_token_ids": field_types.boolean,
 }
 """The fields of a completion that are supported, each with its reader."""
 
@@ -69,7 +72,6 @@ _NOTHING: tuple[object, ...] = (False, "", [], {})
 NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
     "best_of": (1,),
     "top_logprobs": (0,),
-    "logprobs": (False,),
     "prompt_logprobs": _NOTHING,
     "length_penalty": (1,),
     "tools": ([],),

@@ -20,8 +20,6 @@ REFUSED = {
     "guided_choice": ["yes", [1]],
     "guided_grammar": [{}],
     # What is not supported.
-    "best_of": [2],
-    "logprobs": [0, 5, -1],
     "top_logprobs": [True, 1.5],
     "prompt_logprobs": [1],
     "tools": [[{"type": "function"}], {}],
@@ -35,12 +33,10 @@ REFUSED = {
     "skip_special_tokens": [False],
     "chat_template": ["{{ messages }}"],
     "chat_template_kwargs": [{"enable_thinking": False}],
-    "return_token_ids": [True],
     "use_beam_search": [True],
 }
 
 NEUTRAL = {
-    "best_of": [1],
     "tools": [[], None],
     "tool_choice": ["none", "auto", None],
     "modalities": [["text"]],
@@ -81,22 +77,28 @@ def test_null_means_not_given(supported):
     assert read_fields(dict.fromkeys(supported), supported) == {}
 
 
-def test_a_completion_tells_no_log_probabilities():
-    """Of logprobs and top_logprobs the latter is named: it says what was wanted."""
-    assert read_fields({"logprobs": False, "top_logprobs": 0}, COMPLETION_FIELDS) == {}
-    for body, param in (
-        ({"logprobs": True}, "logprobs"),
-        ({"logprobs": True, "top_logprobs": 2}, "top_logprobs"),
+def test_log_probabilities_are_a_switch_in_chats_and_a_number_in_completions():
+    """Of the other kind only false is taken, for nothing."""
+    assert read_fields({"logprobs": True}, CHAT_FIELDS) == {"logprobs": True}
+    assert read_fields({"logprobs": 5}, COMPLETION_FIELDS) == {"logprobs": 5}
+    assert read_fields({"logprobs": False}, COMPLETION_FIELDS) == {"logprobs": None}
+    for body, supported in (
+        ({"logprobs": True}, COMPLETION_FIELDS),
+        ({"logprobs": 1.5}, COMPLETION_FIELDS),
+        ({"top_logprobs": 2}, COMPLETION_FIELDS),
+        ({"logprobs": 5}, CHAT_FIELDS),
     ):
         with pytest.raises(ApiError) as refusal:
-            read_fields(body, COMPLETION_FIELDS)
-        assert refusal.value.param == param
+            read_fields(body, supported)
+        assert [refusal.value.param] == list(body)
 
 
-def test_a_chat_cannot_echo_and_a_completion_has_one_name_for_its_length():
-    """Fields of the other endpoint are refused where they would change the answer."""
+def test_fields_of_the_other_endpoint_are_refused_where_they_would_change_the_answer():
+    """A chat cannot echo or rank answers, and a completion has one name for its length."""
     for body, supported in (
         ({"echo": True}, CHAT_FIELDS),
+        ({"best_of": 2}, CHAT_FIELDS),
+        ({"return_token_ids": True}, CHAT_FIELDS),
         ({"max_completion_tokens": 5}, COMPLETION_FIELDS),
     ):
         with pytest.raises(ApiError) as refusal:

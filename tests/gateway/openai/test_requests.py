@@ -181,8 +181,67 @@ def test_a_single_prompt_keeps_its_label_and_the_length_is_16():
 
 
 @pytest.mark.parametrize(
+    ("fields", "output"),
+    [
+        ({}, ""),
+        ({"echo": True}, ""),
+        ({"logprobs": False, "echo": True}, ""),
+        ({"logprobs": 0}, "top_logprobs: 0"),
+        ({"logprobs": 21}, "top_logprobs: 21"),
+        ({"logprobs": 5, "echo": True}, "top_logprobs: 5 prompt_logprobs: 5"),
+        ({"return_token_ids": True}, "token_ids: true"),
+    ],
+)
+def test_a_completion_tells_what_it_is_asked_for(fields, output):
+    """With an echo the log probabilities are those of the prompt, too."""
+    [request] = parse_completion_request({"prompt": "x", **fields}).to_generate_requests()
+    assert request.output == request_of(f"output {{ chunking {{ whole: true }} {output} }}").output
+
+
+def test_more_answers_are_made_than_are_returned():
+    """To know the best, their log probabilities are asked for, whoever is told of them."""
+    body = {"prompt": "x", "n": 2, "best_of": 3}
+    completion = parse_completion_request(body)
+    [request] = completion.to_generate_requests()
+    assert (completion.shape.num_choices, completion.options.num_candidates) == (3, 2)
+    assert not completion.shape.logprobs
+    assert request.sampling.candidate_count == 3
+    assert request.output.HasField("top_logprobs")
+    assert completion.json_path("sampling.candidate_count") == "best_of"
+    [request] = parse_completion_request({**body, "logprobs": 4}).to_generate_requests()
+    assert request.output.top_logprobs == 4
+
+
+def test_as_many_answers_as_are_returned_need_no_ranking():
+    """The best of n are all of them; an error about their number is about n."""
+    completion = parse_completion_request({"prompt": "x", "n": 2, "best_of": 2, "stream": True})
+    [request] = completion.to_generate_requests()
+    assert request.sampling.candidate_count == 2
+    assert not request.output.HasField("top_logprobs")
+    assert completion.json_path("sampling.candidate_count") == "n"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("output.top_logprobs", "logprobs"),
+        ("output.prompt_logprobs", "logprobs"),
+        ("token_ids.ids[1]", "prompt[1]"),
+        ("output.chunking", None),
+    ],
+)
+def test_a_field_of_the_contract_has_its_json_path_in_a_completion(path, expected):
+    """The number of rivals has another name than in a chat."""
+    completion = parse_completion_request({"prompt": "x", "logprobs": 5})
+    assert completion.json_path(path) == expected
+
+
+@pytest.mark.parametrize(
     ("parse", "body", "param"),
     [
+        (parse_completion_request, {"prompt": "x", "best_of": 1, "n": 2}, "best_of"),
+        (parse_completion_request, {"prompt": "x", "best_of": 0}, "best_of"),
+        (parse_completion_request, {"prompt": "x", "best_of": 2, "stream": True}, "best_of"),
         (parse_chat_request, {}, "messages"),
         (parse_chat_request, {"messages": None}, "messages"),
         (parse_completion_request, {}, "prompt"),
@@ -206,7 +265,7 @@ def test_a_single_prompt_keeps_its_label_and_the_length_is_16():
     ],
 )
 def test_what_is_missing_or_contradicts_is_refused(parse, body, param):
-    """The prompt must be there, and stream_options only with a stream."""
+    """The prompt must be there, and fields that need each other together."""
     with pytest.raises(ApiError) as refusal:
         parse(body)
     assert (refusal.value.status, refusal.value.param) == (400, param)

@@ -17,7 +17,6 @@ from headrace_gateway.openai.answer import (
     join_responses,
 )
 from headrace_gateway.openai.chat_response import ChatChunks, chat_completion
-from headrace_gateway.openai.completion_response import CompletionChunks, completion
 from headrace_gateway.openai.model_response import model, model_list
 
 IDENTITY = Identity("id-1", 1700000000, "tiny")
@@ -139,43 +138,6 @@ def test_usage_on_request():
     ]
 
 
-def text_choice(index, text, reason=None):
-    return {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
-
-
-def test_whole_completions():
-    """Each prompt has the choice with its index; the counts are those of all together."""
-    answers = [
-        whole(("a", "stop"), counts=TokenCounts(2, 1)),
-        whole(("b", "length"), counts=TokenCounts(3, 2, cached=2)),
-    ]
-    assert as_json(completion(IDENTITY, ["", "echo "], answers)) == {
-        "object": "text_completion",
-        **SHARED,
-        "choices": [text_choice(0, "a", "stop"), text_choice(1, "echo b", "length")],
-        "usage": USAGE,
-    }
-
-
-def test_streamed_completions():
-    """Chunks have the shape of the whole; an echo is the first piece of its choice."""
-    chunks = CompletionChunks(IDENTITY, ["", "echo "], include_usage=True)
-    end = response("b", stopping_pb2.FINISH_REASON_MAX_OUTPUT_TOKENS, (5, 3))
-    events = [
-        *chunks.opening(0),
-        *chunks.opening(1),
-        *chunks.chunks(1, end),
-        *chunks.closing(TokenCounts(5, 3, cached=2)),
-    ]
-    head = {"object": "text_completion", **SHARED}
-    assert as_json(events) == [
-        {**head, "choices": [text_choice(1, "echo ")], "usage": None},
-        {**head, "choices": [text_choice(1, "b")], "usage": None},
-        {**head, "choices": [text_choice(1, "", "length")], "usage": None},
-        {**head, "choices": [], "usage": USAGE},
-    ]
-
-
 def told(token_id, token_bytes, logprob, *top):
     return logprobs_pb2.TokenLogprobs(
         token_id=token_id,
@@ -244,29 +206,6 @@ def test_several_answers_to_a_chat_are_choices():
         (0, {"content": "a"}),
         (0, {}),
         (1, {"content": "b"}),
-    ]
-
-
-def test_several_answers_to_several_prompts_are_numbered_through():
-    """The answers to the second prompt follow those to the first."""
-    answers = [
-        whole(("a", "stop"), ("b", "stop"), counts=TokenCounts(2, 2)),
-        whole(("c", "stop"), ("d", "stop"), counts=TokenCounts(2, 2)),
-    ]
-    choices = as_json(completion(IDENTITY, ["1", "2"], answers))["choices"]
-    assert choices == [
-        text_choice(0, "1a", "stop"),
-        text_choice(1, "1b", "stop"),
-        text_choice(2, "2c", "stop"),
-        text_choice(3, "2d", "stop"),
-    ]
-    chunks = CompletionChunks(IDENTITY, ["1", "2"], num_candidates=2, include_usage=False)
-    piece = pb.GenerateResponse(deltas=[pb.CandidateDelta(candidate_index=1, text="d")])
-    events = as_json([*chunks.opening(1), *chunks.chunks(1, piece)])
-    assert [event["choices"] for event in events] == [
-        [text_choice(2, "2")],
-        [text_choice(3, "2")],
-        [text_choice(3, "d")],
     ]
 
 
