@@ -23,6 +23,7 @@ from headrace_gateway.routes.chat_completions import ChatCompletions
 from headrace_gateway.routes.completions import Completions
 from headrace_gateway.routes.health import Health
 from headrace_gateway.routes.models import Models
+from headrace_gateway.routes.tokenization import Tokenization
 from headrace_gateway.stop_signals import StopSignals
 from headrace_gateway.telemetry import log_event
 from headrace_gateway.upstream import Upstream
@@ -69,15 +70,20 @@ def build_app(gateway: Gateway) -> web.Application:
     """Return the application with all routes."""
     app = web.Application(client_max_size=gateway.config.max_body_bytes)
     Boundary(CorsPolicy(gateway.config.cors_origins)).install(app)
-    models, health = Models(gateway), Health(gateway)
+    models, health, tokenization = Models(gateway), Health(gateway), Tokenization(gateway)
     for prefix in _PREFIXES:
         app.router.add_post(f"{prefix}/chat/completions", ChatCompletions(gateway).create)
         app.router.add_post(f"{prefix}/completions", Completions(gateway).create)
+        app.router.add_post(f"{prefix}/tokenize", tokenization.tokenize)
+        app.router.add_post(f"{prefix}/detokenize", tokenization.detokenize)
         app.router.add_get(f"{prefix}/models", models.list_models)
         app.router.add_get(f"{prefix}/models/{{name:.+}}", models.get_model)
     app.router.add_get("/health", health.readiness)
     app.router.add_get("/readyz", health.readiness)
+    app.router.add_get("/ping", health.readiness)
+    app.router.add_post("/ping", health.readiness)
     app.router.add_get("/livez", health.liveness)
+    app.router.add_get("/load", health.show_load)
     app.router.add_get("/version", health.show_version)
     return app
 

@@ -67,6 +67,19 @@ COMPLETION_FIELDS: dict[str, Reader] = {
 }
 """The fields of a completion that are supported, each with its reader."""
 
+TOKENIZE_FIELDS: dict[str, Reader] = {
+    "model": field_types.text,
+    "prompt": field_types.text,
+    "content": field_types.text,
+}
+"""The fields of a text to turn into tokens; a chat has those of a chat."""
+
+DETOKENIZE_FIELDS: dict[str, Reader] = {
+    "model": field_types.text,
+    "tokens": field_types.int32_list,
+}
+"""The fields of tokens to turn into text, each with its reader."""
+
 _NOTHING: tuple[object, ...] = (False, "", [], {})
 
 NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
@@ -103,8 +116,28 @@ prompt_cache_key, parallel_tool_calls, …) needs no entry.
 """
 
 
-def read_fields(body: Mapping[str, object], supported: Mapping[str, Reader]) -> dict[str, Any]:
+TOKENIZE_NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
+    "add_special_tokens": (True,),
+    "add_special": (True,),
+    "parse_special": (True,),
+    "return_token_strs": (False,),
+    "with_pieces": (False,),
+    "truncate_prompt_tokens": (),
+}
+"""The same for a text to turn into tokens, in which the model's own rules are followed."""
+
+
+def read_fields(
+    body: Mapping[str, object],
+    supported: Mapping[str, Reader],
+    neutral_values: Mapping[str, tuple[object, ...]] = NEUTRAL_VALUES,
+) -> dict[str, Any]:
     """Return the values of the supported fields that were given.
+
+    Args:
+        body: the JSON object.
+        supported: their readers.
+        neutral_values: the fields that are refused, each with the values that are not.
 
     Raises:
         ApiError: 400, a field has the wrong type or asks for what is not supported.
@@ -114,7 +147,7 @@ def read_fields(body: Mapping[str, object], supported: Mapping[str, Reader]) -> 
         for name, read in supported.items()
         if body.get(name) is not None
     }
-    for name, neutral in NEUTRAL_VALUES.items():
+    for name, neutral in neutral_values.items():
         value = body.get(name)
         if value is not None and name not in supported and not _is_one_of(value, neutral):
             raise invalid_field(name, f"{name} is not supported; leave it out.")

@@ -1,4 +1,4 @@
-"""GET /health, /readyz, /livez and /version, for people and orchestrators."""
+"""GET /health, /readyz, /ping, /livez, /load and /version, for people and orchestrators."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ class Version(msgspec.Struct, frozen=True):
     version: str
 
 
+class Load(msgspec.Struct, frozen=True):
+    """The number of generations under way, under vLLM's name."""
+
+    server_load: int
+
+
 class Health:
     """Tells how the gateway and the server behind it are."""
 
@@ -45,6 +51,10 @@ class Health:
     async def liveness(self, request: web.Request) -> web.Response:
         """Return 200: this process answers."""
         return json_response(Status())
+
+    async def show_load(self, request: web.Request) -> web.Response:
+        """Return how many generations are under way in this gateway."""
+        return json_response(Load(self._gateway.in_flight.num_live))
 
     async def show_version(self, request: web.Request) -> web.Response:
         """Return the version."""

@@ -6,7 +6,7 @@ from importlib.metadata import version
 import grpc
 import pytest
 
-from tests.client.scripted_server import BOUND_SECONDS, Refusal, running_server
+from tests.client.scripted_server import BOUND_SECONDS, Admit, Hold, Refusal, running_server
 
 COMPLETIONS = "/v1/completions"
 
@@ -80,3 +80,36 @@ async def test_the_version(gateway):
     """The version is that of the package."""
     async with gateway.request("GET", "/version") as response:
         assert await response.json() == {"version": version("headrace")}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_ping_is_answered_when_the_server_is_ready(gateway, server, method):
+    """The platforms that ping want 200 or an error."""
+    async with gateway.request(method, "/ping") as response:
+        assert response.status == 200
+    server.is_serving = False
+    async with gateway.request(method, "/ping") as response:
+        assert response.status == 503
+
+
+async def test_the_load_is_the_number_of_generations(gateway, server):
+    """It grows with each answer that is being made, and falls when its caller leaves."""
+    hold = Hold()
+
+    def script(request):
+        yield Admit()
+        yield hold
+
+    server.script = script
+    assert await load_of(gateway) == 0
+    async with gateway.post(COMPLETIONS, {"prompt": "a", "stream": True}) as response:
+        assert response.status == 200
+        assert await load_of(gateway) == 1
+    async with asyncio.timeout(BOUND_SECONDS):
+        while await load_of(gateway):
+            pass
+
+
+async def load_of(gateway):
+    async with gateway.request("GET", "/load") as response:
+        return (await response.json())["server_load"]
