@@ -24,6 +24,7 @@ from headrace_gateway.routes.completions import Completions
 from headrace_gateway.routes.health import Health
 from headrace_gateway.routes.models import Models
 from headrace_gateway.routes.tokenization import Tokenization
+from headrace_gateway.routes.ui import Ui
 from headrace_gateway.stop_signals import StopSignals
 from headrace_gateway.telemetry import log_event
 from headrace_gateway.upstream import Upstream
@@ -85,6 +86,10 @@ def build_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/livez", health.liveness)
     app.router.add_get("/load", health.show_load)
     app.router.add_get("/version", health.show_version)
+    if not gateway.config.no_ui:
+        ui = Ui()
+        app.router.add_get("/", ui.show_page)
+        app.router.add_get("/ui/{path:.+}", ui.get_file)
     return app
 
 

@@ -38,6 +38,7 @@ class GatewayConfig:
     request_timeout_seconds: float | None = None
     shutdown_timeout_seconds: float = 30.0
     cors_origins: tuple[str, ...] = ("localhost",)
+    no_ui: bool = False
     log_level: str = "info"
     log_format: str = "auto"
 
@@ -66,11 +67,14 @@ def read_config(arguments: Sequence[str], environment: Mapping[str, str]) -> Gat
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """`read` turns text into a value or raises ValueError with the rule that was broken."""
+    """`read` turns text into a value or raises ValueError with the rule that was broken.
+
+    A flag without a metavar is a switch.
+    """
 
     name: str
     flag: str
-    metavar: str
+    metavar: str | None
     read: Callable[[str], object]
     help: str
 
@@ -95,13 +99,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"headrace {version('headrace')}")
     defaults = {field.name: field.default for field in fields(GatewayConfig)}
     for setting in _SETTINGS:
-        parser.add_argument(
-            setting.flag,
-            dest=setting.name,
-            metavar=setting.metavar,
-            type=_argument_type(setting),
-            help=f"{setting.help} (default: {_show(defaults[setting.name])})",
-        )
+        text = f"{setting.help} (default: {_show(defaults[setting.name])})"
+        if setting.metavar is None:
+            parser.add_argument(
+                setting.flag, dest=setting.name, action="store_const", const=True, help=text
+            )
+        else:
+            parser.add_argument(
+                setting.flag,
+                dest=setting.name,
+                metavar=setting.metavar,
+                type=_argument_type(setting),
+                help=text,
+            )
     return parser
 
 
@@ -134,6 +144,8 @@ def _twins(setting: _Setting) -> tuple[str, str]:
 def _show(value: object) -> str:
     if value is None:
         return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -181,6 +193,16 @@ def _origins(text: str) -> tuple[str, ...]:
                 "localhost, none, * or origins such as https://chat.example.com, with commas"
             )
     return origins
+
+
+def _switch(text: str) -> bool:
+    match text.lower():
+        case "1" | "true" | "yes" | "on":
+            return True
+        case "0" | "false" | "no" | "off":
+            return False
+        case _:
+            raise ValueError("true or false")
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -261,6 +283,7 @@ _SETTINGS = (
         _origins,
         "the web pages that may use the API: localhost, none, *, or origins with commas",
     ),
+    _Setting("no_ui", "--no-ui", None, _switch, "do not serve the chat page at /"),
     _Setting(
         "log_level",
         "--log-level",

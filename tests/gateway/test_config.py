@@ -19,7 +19,7 @@ def test_every_flag_has_its_place():
     flags = (
         "--host ::1 --port 0 --upstream [::1]:5 --max-body-bytes 2048 --max-connections 7 "
         "--body-timeout 1 --write-timeout 2 --keep-alive-interval 3 --request-timeout 4 "
-        "--shutdown-timeout 0 --cors-origins https://a.example/,app://x --log-level debug "
+        "--shutdown-timeout 0 --cors-origins https://a.example/,app://x --no-ui --log-level debug "
         "--log-format json"
     )
     config = read_config(flags.split(), {})
@@ -35,6 +35,7 @@ def test_every_flag_has_its_place():
         request_timeout_seconds=4.0,
         shutdown_timeout_seconds=0.0,
         cors_origins=("https://a.example", "app://x"),
+        no_ui=True,
         log_level="debug",
         log_format="json",
     )
@@ -52,6 +53,12 @@ def test_the_flag_wins_over_the_own_variable_and_that_over_the_shared_one():
     assert read_config(["--log-level", "debug"], environment).log_level == "debug"
     config = read_config([], environment)
     assert (config.log_level, config.port, config.host) == ("warning", 5, "127.0.0.1")
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", True), ("True", True), ("off", False)])
+def test_a_switch_has_a_variable_too(text, value):
+    """The variable of a flag without a value says yes or no."""
+    assert read_config([], {"HEADRACE_NO_UI": text}).no_ui is value
 
 
 @pytest.mark.parametrize(
@@ -86,6 +93,7 @@ def test_the_flag_wins_over_the_own_variable_and_that_over_the_shared_one():
             "--cors-origins: 'evil' must be localhost, none, * or origins",
         ),
         (["--log-level", "loud"], {}, "--log-level: 'loud' must be debug, info, warning or error"),
+        ([], {"HEADRACE_NO_UI": "x"}, "HEADRACE_NO_UI: 'x' must be true or false"),
         ([], {"HEADRACE_PORT": "x"}, "HEADRACE_PORT: 'x' must be an integer from 0 to 65535"),
         ([], {"HEADRACE_GATEWAY_PROT": "5"}, "HEADRACE_GATEWAY_PROT is no setting; the settings"),
     ],

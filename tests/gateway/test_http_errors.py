@@ -36,7 +36,7 @@ async def error_of(response):
     [
         ("GET", "/v1/nope", 404, "not_found"),
         ("POST", "/nope", 404, "not_found"),
-        ("GET", "/", 404, "not_found"),
+        ("GET", "/v1", 404, "not_found"),
         ("GET", PATH, 405, "method_not_allowed"),
         ("DELETE", "/v1/models", 405, "method_not_allowed"),
         ("OPTIONS", "/v1/models", 405, "method_not_allowed"),
@@ -54,7 +54,7 @@ async def test_an_unknown_path_is_told_all_that_exist(gateway):
     """The refusal lists each route with its method, but not the short forms of those below /v1."""
     async with gateway.request("POST", "/v1/embeddings") as response:
         listed = (await error_of(response))["message"].partition("There are: ")[2]
-    app = build_app(Gateway(GatewayConfig(), Upstream("127.0.0.1:1"), InFlight()))
+    app = build_app(Gateway(GatewayConfig(no_ui=True), Upstream("127.0.0.1:1"), InFlight()))
     routes = {
         f"{route.method} {route.resource.canonical}"
         for route in app.router.routes()

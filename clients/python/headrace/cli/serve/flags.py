@@ -57,7 +57,7 @@ def _server(
     return PassedFlag(flag, {Program.SERVER: flag}, metavar, text, default, is_list)
 
 
-def _gateway(flag: str, metavar: str, text: str, default: str) -> PassedFlag:
+def _gateway(flag: str, metavar: str | None, text: str, default: str) -> PassedFlag:
     return PassedFlag(flag, {Program.GATEWAY: flag}, metavar, text, default)
 
 
@@ -82,6 +82,13 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
         ),
         _server("--max-model-len", "N", "caps the context, in tokens", "the model's own"),
         _server("--chat-template", "FILE", "a Jinja file in place of its own", "the model's own"),
+        _server(
+            "--tool-call-parser",
+            "FORM",
+            "the form in which the model calls tools: hermes, llama3_json or mistral; auto goes by "
+            "its chat template",
+            "auto",
+        ),
     ),
     "network": (
         _both(
@@ -113,6 +120,7 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "the web pages that may use the API: localhost, none, *, or origins with commas",
             "localhost",
         ),
+        _gateway("--no-ui", None, "do not serve the chat page at /", "off"),
         _server(
             "--metrics-port",
             "N",
