@@ -26,6 +26,7 @@ from headrace_server.engine.messages import LoadFailed, Loading, Ready
 from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.engine.scheduler import Scheduler
 from headrace_server.telemetry import log_event, set_up_logging
+from headrace_server.unused_memory import release_unused_memory
 
 if TYPE_CHECKING:
     from headrace_server.engine.model_runner import ModelRunner, ReportProgress
@@ -112,6 +113,7 @@ def _run_loop(
     # What loading has left behind lives as long as the process: do not search it for garbage.
     gc.collect()
     gc.freeze()
+    release_unused_memory()
     ready = Ready(epoch, model.directory, context_length, model.vocabulary_size, scheduler.stats)
     channel.send(ready)
     with compiler:

@@ -9,6 +9,8 @@ import llguidance
 import msgspec
 import numpy as np
 
+from headrace_server.unused_memory import release_unused_memory
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -82,16 +84,16 @@ class GrammarVocabulary:
             VocabularyError: it is not one that grammars can be used with.
         """
         try:
-            content = (directory / "tokenizer.json").read_bytes()
-            document = msgspec.json.decode(content)
+            document = msgspec.json.decode((directory / "tokenizer.json").read_bytes())
             control_ids = _hide_control_tokens(document)
-            tokenizer = llguidance.LLTokenizer(
-                msgspec.json.encode(document).decode(), eos_token=min(control_ids)
-            )
+            text = msgspec.json.encode(document).decode()
+            del document  # tens of MiB, and the library needs as many while it reads the text
+            tokenizer = llguidance.LLTokenizer(text, eos_token=min(control_ids))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise VocabularyError(
                 "The tokenizer of the model cannot be used with constraints."
             ) from error
+        release_unused_memory()
         return cls(tokenizer, vocabulary_size, limits)
 
     def words(self, token_ids: Iterable[int]) -> Words:
