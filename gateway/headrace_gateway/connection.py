@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
+from aiohttp.http_exceptions import ContentEncodingError
 
 from headrace_gateway import errors
 from headrace_gateway.boundary import error_response, exchange_headers
@@ -18,6 +19,7 @@ from headrace_gateway.exchange import (
 
 if TYPE_CHECKING:
     from headrace_gateway.config import GatewayConfig
+    from headrace_gateway.openai.api_error import ApiError
 
 IDLE_TIMEOUT_SECONDS = 75.0
 """How long a connection may be without a request, or a request without its last header:
@@ -93,15 +95,18 @@ class Connection(web.RequestHandler):
         """Answer bytes that are no HTTP, or a fault that passed the boundary."""
         if request.writer.output_size > 0:
             raise ConnectionError("the response has begun")
-        error = (
-            errors.malformed_http(status)
-            if status < 500
-            else errors.from_unexpected(exc or RuntimeError("no exception was given"))
-        )
-        response = error_response(request, error)
+        response = error_response(request, _error_of(status, exc))
         response.headers.update(exchange_headers(request))
         response.force_close()
         return response
+
+
+def _error_of(status: int, exc: BaseException | None) -> ApiError:
+    if isinstance(exc, ContentEncodingError):
+        return errors.packed_body()
+    if status < 500:
+        return errors.malformed_http(status)
+    return errors.from_unexpected(exc or RuntimeError("no exception was given"))
 
 
 def _too_many_connections() -> bytes:

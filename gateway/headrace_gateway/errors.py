@@ -164,6 +164,15 @@ def malformed_http(status: int) -> ApiError:
     return ApiError(status, "The bytes received are not a valid HTTP/1.1 request.")
 
 
+def packed_body() -> ApiError:
+    """Return the answer to a body that HTTP's parser cannot unpack."""
+    return ApiError(
+        400,
+        "The body cannot be unpacked: send it as its Content-Encoding says, "
+        "which may be gzip or deflate, or left out.",
+    )
+
+
 def draining() -> ApiError:
     """Return the refusal of a gateway that is about to stop."""
     return _server_error(503, "draining", "The gateway is about to stop and takes no new requests.")

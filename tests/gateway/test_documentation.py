@@ -4,19 +4,15 @@ import json
 import re
 from pathlib import Path
 
-import grpc
 import pytest
-from google.rpc.error_details_pb2 import ErrorInfo
 
-from headrace.v1.error_reason_pb2 import ErrorReason
-from headrace_gateway import config, errors
+from headrace_gateway import config
 from headrace_gateway.openai.fields import (
     CHAT_FIELDS,
     COMPLETION_FIELDS,
     NEUTRAL_VALUES,
     read_fields,
 )
-from tests.gateway.test_errors import rpc_error
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 
@@ -56,43 +52,6 @@ def test_the_fields_that_are_said_to_be_ignored_are(fields):
     ignored = [names_in(cells[0])[0] for cells in rows_of("Accepted and ignored")]
     assert ignored
     assert read_fields(dict.fromkeys(ignored, "something"), fields) == {}
-
-
-def test_every_error_is_in_the_table():
-    """The table has status, code and type of all that the server and the gateway may say."""
-    documented = {
-        (int(status), (names_in(code) or [None])[0], names_in(type_)[0])
-        for status, code, type_, _ in rows_of("Errors")
-    }
-    said = [
-        errors.from_rpc_error(rpc_error(code, "", *details), lambda _: None)
-        for code in grpc.StatusCode
-        if code is not grpc.StatusCode.OK
-        for details in [(), *pairs_with(code)]
-    ]
-    said += [
-        errors.draining(),
-        errors.stopped(),
-        errors.no_answer(),
-        errors.too_many_connections(),
-        errors.unfinished_answer(),
-        errors.too_many_calls(),
-        errors.deadline_exceeded(),
-        errors.malformed_http(400),
-    ]
-    assert {(e.status, e.code, e.type) for e in said} <= documented
-
-
-def pairs_with(code):
-    """Return the details of each reason that the contract has for a status."""
-    reasons = {
-        grpc.StatusCode.INVALID_ARGUMENT: ("CONTEXT_LENGTH_EXCEEDED",),
-        grpc.StatusCode.RESOURCE_EXHAUSTED: ("OVERLOADED", "CLIENT_STALLED"),
-        grpc.StatusCode.UNAVAILABLE: ("DRAINING", "ENGINE_UNAVAILABLE"),
-        grpc.StatusCode.DEADLINE_EXCEEDED: ("QUEUE_TIMEOUT", "DEADLINE_EXCEEDED"),
-    }.get(code, ())
-    assert all(ErrorReason.Value(f"ERROR_REASON_{reason}") for reason in reasons)
-    return [(ErrorInfo(reason=reason, domain="headrace"),) for reason in reasons]
 
 
 def test_the_limits_have_their_defaults():

@@ -123,6 +123,16 @@ async def test_a_body_that_is_not_packed_as_it_says(gateway, encoding, data, sta
     assert response.status == status
 
 
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
+async def test_a_packing_that_needs_another_library(gateway, encoding):
+    """What aiohttp might unpack elsewhere is refused, and told so, whatever is installed."""
+    headers = {**JSON, "Content-Encoding": encoding}
+    async with gateway.request("POST", PATH, data=b"{}", headers=headers) as response:
+        error = await error_of(response)
+    assert response.status in (400, 415)
+    assert "Content-Encoding" in error["message"]
+
+
 async def test_a_body_that_is_not_packed_as_it_says_is_no_fault_in_the_log(gateway, caplog):
     """The client is told; the log holds no traceback for what is not ours."""
     reply = await gateway.exchange_bytes(
@@ -275,6 +285,8 @@ async def test_a_server_that_says_nothing(start_gateway, monkeypatch):
             error = await error_of(response)
             assert (response.status, error["code"]) == (503, "server_unavailable")
             assert "Retry-After" in response.headers
+        # Another one, which has not given the connection up yet.
+        gateway = await start_gateway(upstream=f"127.0.0.1:{frozen.getsockname()[1]}")
         limit = {"X-Request-Timeout": "0.05"}
         async with gateway.request("GET", "/v1/models", headers=limit) as response:
             error = await error_of(response)
