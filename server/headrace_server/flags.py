@@ -189,7 +189,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             size_bytes,
             _ENGINE.kv_cache_bytes,
             "memory for the context of running requests, such as 2GiB",
-            shown_default="a share of what is free",
+            shown_default="12,288 tokens or one context on a CPU, 90% of what is free on a GPU",
             metavar="SIZE",
         ),
         Flag(

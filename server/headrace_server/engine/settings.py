@@ -44,7 +44,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
             `engine.limits`.
         max_prefill_chunk: most prompt tokens, of all sequences together, in a step in which
             others decode, so that they are not held up; None suits the device.
-        kv_cache_bytes: size of the KV cache; None takes a share of what is free.
+        kv_cache_bytes: size of the KV cache; None suits the device, see `models.kv_cache`.
         block_size: tokens in a KV block.
         prefix_cache: whether a prompt finds in the KV cache what others have computed.
         log_level: see `telemetry.set_up_logging`.

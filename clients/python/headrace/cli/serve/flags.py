@@ -154,7 +154,7 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "--kv-cache-bytes",
             "SIZE",
             "memory for the context of running requests, such as 2GiB",
-            "a share of what is free",
+            "12,288 tokens or one context on a CPU, 90% of what is free on a GPU",
         ),
         _server("--prefix-cache", "on|off", "compute prompts that begin alike once", "on"),
         _server(
