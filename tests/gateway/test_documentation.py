@@ -1,18 +1,9 @@
 """The page on the HTTP API says what the gateway does."""
 
-import json
 import re
 from pathlib import Path
 
-import pytest
-
 from headrace_gateway import config
-from headrace_gateway.openai.fields import (
-    CHAT_FIELDS,
-    COMPLETION_FIELDS,
-    NEUTRAL_VALUES,
-    read_fields,
-)
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 
@@ -28,30 +19,10 @@ def names_in(cell):
     return re.findall(r"`([^`]*)`", cell)
 
 
-@pytest.mark.parametrize(("column", "fields"), [(1, CHAT_FIELDS), (2, COMPLETION_FIELDS)])
-def test_every_supported_field_is_in_the_table(column, fields):
-    """The table has exactly the fields that each endpoint supports."""
-    rows = rows_of("Supported")
-    assert {cells[column] for cells in rows} == {"yes", "no"}
-    assert {names_in(cells[0])[0] for cells in rows if cells[column] == "yes"} == set(fields)
-    assert {names_in(cells[0])[0] for cells in rows} == {*CHAT_FIELDS, *COMPLETION_FIELDS}
-
-
-def test_every_refused_field_is_in_the_table_with_the_values_that_are_taken():
-    """The table has exactly the fields that are refused, and what they may say."""
-    documented = {
-        names_in(name)[0]: tuple(json.loads(value) for value in names_in(values))
-        for name, values in rows_of("Refused")
-    }
-    assert documented == NEUTRAL_VALUES
-
-
-@pytest.mark.parametrize("fields", [CHAT_FIELDS, COMPLETION_FIELDS])
-def test_the_fields_that_are_said_to_be_ignored_are(fields):
-    """They are taken whatever they say."""
-    ignored = [names_in(cells[0])[0] for cells in rows_of("Accepted and ignored")]
-    assert ignored
-    assert read_fields(dict.fromkeys(ignored, "something"), fields) == {}
+def test_every_endpoint_is_in_the_table():
+    """The table has those that the refusal of an unknown path lists, and no other."""
+    documented = [name for cells in rows_of("Endpoints") for name in names_in(cells[0])]
+    assert sorted(documented) == sorted(_ROUTES.split(", "))
 
 
 def test_the_limits_have_their_defaults():

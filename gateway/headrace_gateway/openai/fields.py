@@ -111,8 +111,22 @@ NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
 }
 """The fields that would change the answer and are not supported, each with the values
 that ask for nothing. Any other value is refused: an answer that ignores it would be
-wrong. What has no effect on the text (user, metadata, store, service_tier, verbosity,
-prompt_cache_key, parallel_tool_calls, …) needs no entry.
+wrong.
+"""
+
+IGNORED_FIELDS = (
+    "user",
+    "metadata",
+    "store",
+    "service_tier",
+    "prompt_cache_key",
+    "safety_identifier",
+    "verbosity",
+    "reasoning_effort",
+    "parallel_tool_calls",
+)
+"""The fields that clients send and that have no effect here, for those who want to know them;
+nothing reads them.
 """
 
 
