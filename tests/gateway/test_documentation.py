@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from headrace_gateway import config
+from headrace_gateway.errors import _ROUTES
 
 PAGE = Path(__file__).parents[2] / "docs" / "http.md"
 

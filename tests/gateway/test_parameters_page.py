@@ -87,7 +87,6 @@ def test_every_field_of_tokens_is_in_the_tables():
 
 def test_every_link_of_the_page_has_its_place():
     """What a table points to is there."""
-    headings = {
-        title.lower().replace(" ", "-") for title in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
-    }
+    headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    places = {heading.lower().replace(" ", "-") for heading in headings}
     assert set(re.findall(r"\]\(#([^)]*)\)", PAGE)) <= places
