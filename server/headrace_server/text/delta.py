@@ -20,6 +20,7 @@ class FinishReason(Enum):
     MAX_OUTPUT_TOKENS = "max_output_tokens"
     CONTEXT_LENGTH = "context_length"
     TIME_LIMIT = "time_limit"
+    TOOL_CALLS = "tool_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,23 @@ class Finish:
     reason: FinishReason
     stop_sequence: str | None = None
     stop_token_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallPiece:
+    """A new piece of one call of a tool.
+
+    Args:
+        index: that of the call in its candidate, from 0.
+        id: with the first piece only; else empty.
+        name: with the first piece only; else empty.
+        arguments: the next characters of the arguments.
+    """
+
+    index: int
+    id: str
+    name: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,8 @@ class CandidateDelta:
         token_ids: the ids made since the delta before.
         logprobs: one per id, where they are wanted.
         finish: with the last piece only.
+        reasoning: what the model thought before the text, valid Unicode.
+        tool_calls: pieces of calls, after the text.
     """
 
     candidate_index: int
@@ -49,6 +69,8 @@ class CandidateDelta:
     token_ids: Sequence[int]
     logprobs: Sequence[TextLogprobs] = ()
     finish: Finish | None = None
+    reasoning: str = ""
+    tool_calls: Sequence[ToolCallPiece] = ()
 
 
 @dataclass(frozen=True, slots=True)
