@@ -123,7 +123,12 @@ async def _open(config: Config, stack: AsyncExitStack) -> Server:
     )
     checker = await stack.enter_async_context(GrammarChecker())
     pipeline = await stack.enter_async_context(
-        TextPipeline(backend, constraints=checker, chat_template_file=config.chat_template_file)
+        TextPipeline(
+            backend,
+            constraints=checker,
+            chat_template_file=config.chat_template_file,
+            call_format=config.tool_call_format,
+        )
     )
     metrics_address = None
     if config.metrics is not None:

@@ -16,6 +16,7 @@ from headrace_server.flag_values import FlagValueError
 from headrace_server.flags import BACKEND, FLAGS, Flag
 from headrace_server.metrics import MetricsConfig
 from headrace_server.rpc.channel_options import ConnectionConfig
+from headrace_server.text.parsing.formats import ToolCallFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,11 +85,13 @@ class Config:
     Args:
         served_names: at least one; the first is the model's name, the others are aliases.
         chat_template_file: in place of the model's own; None keeps that.
+        tool_call_format: in which the model calls tools; None goes by its template.
         metrics: None serves none.
     """
 
     served_names: tuple[str, ...]
     chat_template_file: Path | None
+    tool_call_format: ToolCallFormat | None
     engine: EngineSettings
     admission: AdmissionLimits
     supervision: SupervisionLimits
@@ -200,6 +203,7 @@ def _to_config(values: Mapping[str, Any]) -> Config:
     return Config(
         served_names=tuple(dict.fromkeys(values["served_model_name"] or [_default_name(values)])),
         chat_template_file=values["chat_template"],
+        tool_call_format=_to_call_format(values["tool_call_parser"]),
         engine=EngineSettings(
             runner="simulated" if is_simulated else "torch",
             model=values["model"],
@@ -233,6 +237,10 @@ def _to_config(values: Mapping[str, Any]) -> Config:
         shutdown=ShutdownConfig(values["lame_duck"], values["shutdown_timeout"]),
         log=LogConfig(values["log_level"], values["log_format"]),
     )
+
+
+def _to_call_format(name: str) -> ToolCallFormat | None:
+    return None if name == "auto" else ToolCallFormat(name)
 
 
 def _to_metrics(values: Mapping[str, Any]) -> MetricsConfig | None:

@@ -19,6 +19,7 @@ from headrace_server.flag_values import (
     template_file,
     whole_number,
 )
+from headrace_server.text.parsing.formats import ToolCallFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,6 +103,14 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "a Jinja file in place of the model's own chat template",
             shown_default="the model's own",
             metavar="FILE",
+        ),
+        Flag(
+            "--tool-call-parser",
+            one_of("auto", *(form.value for form in ToolCallFormat)),
+            "auto",
+            "the form in which the model calls tools by itself: hermes, llama3_json or mistral; "
+            "auto goes by its chat template",
+            metavar="FORM",
         ),
         Flag(
             "--max-model-len",

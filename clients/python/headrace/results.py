@@ -21,6 +21,7 @@ class FinishReason(StrEnum):
         MAX_OUTPUT_TOKENS: `max_output_tokens` was reached.
         CONTEXT_LENGTH: the context of the model is full.
         TIME_LIMIT: `max_seconds` passed.
+        TOOL_CALLS: the model waits for the results of its calls.
         UNKNOWN: a reason newer than this client.
     """
 
@@ -29,6 +30,7 @@ class FinishReason(StrEnum):
     MAX_OUTPUT_TOKENS = "max_output_tokens"
     CONTEXT_LENGTH = "context_length"
     TIME_LIMIT = "time_limit"
+    TOOL_CALLS = "tool_calls"
     UNKNOWN = "unknown"
 
 
@@ -39,12 +41,16 @@ class Capability(StrEnum):
         COMPLETION: continue text and token ids.
         CHAT: answer a conversation.
         CONSTRAINT: give its answers a form.
+        TOOLS: call tools.
+        REASONING: tell its reasoning apart from its answer.
         UNKNOWN: something newer than this client.
     """
 
     COMPLETION = "completion"
     CHAT = "chat"
     CONSTRAINT = "constraint"
+    TOOLS = "tools"
+    REASONING = "reasoning"
     UNKNOWN = "unknown"
 
 

@@ -20,6 +20,7 @@ _FINISH_REASONS = {
     stopping_pb2.FINISH_REASON_MAX_OUTPUT_TOKENS: "length",
     stopping_pb2.FINISH_REASON_CONTEXT_LENGTH: "length",
     stopping_pb2.FINISH_REASON_TIME_LIMIT: "length",
+    stopping_pb2.FINISH_REASON_TOOL_CALLS: "tool_calls",
 }
 
 

@@ -18,6 +18,8 @@ from headrace_server.grammar.refusal import (
     invalid,
     too_complex,
 )
+from headrace_server.grammar.spec import JsonSchemaConstraint, ToolCallsConstraint
+from headrace_server.grammar.tool_calls import arguments_schema
 from headrace_server.grammar.translation import to_grammar
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ _MAX_MASK_SECONDS: Final = 0.1
 def check(spec: ConstraintSpec, vocabulary: GrammarVocabulary) -> Verdict:
     """Compile a constraint, which may take for ever or any memory, and follow it for a while."""
     try:
+        if isinstance(spec, ToolCallsConstraint):
+            _check_tools(spec)
         grammar = to_grammar(spec)
         _check_warnings(spec, grammar)
         _try_out(spec, vocabulary, vocabulary.matcher(grammar))
@@ -42,6 +46,20 @@ def check(spec: ConstraintSpec, vocabulary: GrammarVocabulary) -> Verdict:
     except (GrammarError, ValueError) as error:
         return Unsound(explain(spec, str(error)))
     return Sound(grammar)
+
+
+def _check_tools(spec: ToolCallsConstraint) -> None:
+    """Check the schemas one by one, so that the refusal can name the tool."""
+    for tool in spec.tools:
+        part = JsonSchemaConstraint(arguments_schema(tool.parameters_json))
+        try:
+            grammar = to_grammar(part)
+            is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+            problem = explain(part, messages[0]) if is_error else explain_warnings(part, messages)
+        except ConstraintRefusedError as error:
+            problem = str(error)
+        if problem is not None:
+            raise ConstraintRefusedError(f'Tool "{tool.name}": {problem}')
 
 
 def _check_warnings(spec: ConstraintSpec, grammar: str) -> None:

@@ -14,6 +14,7 @@ from headrace_server.grammar.spec import (
     JsonObjectConstraint,
     JsonSchemaConstraint,
     RegexConstraint,
+    ToolCallsConstraint,
 )
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _NOUNS: Final = {
     RegexConstraint: "regular expression",
     GrammarConstraint: "grammar",
     ChoicesConstraint: "list of choices",
+    ToolCallsConstraint: "list of tools",
 }
 
 # The library's words for what it lacks, and for the engine's limits.

@@ -11,6 +11,7 @@ from headrace_server.grammar.spec import (
     JsonObjectConstraint,
     JsonSchemaConstraint,
     RegexConstraint,
+    ToolCallsConstraint,
 )
 
 # Bytes of UTF-8 of the whole constraint. Generated schemas of large APIs have some 10 KiB.
@@ -30,6 +31,8 @@ def size_problem(spec: ConstraintSpec) -> str | None:
             return _bytes_problem("regular expression has", text)
         case GrammarConstraint(text):
             return _bytes_problem("grammar has", text)
+        case ToolCallsConstraint(tools):
+            return _bytes_problem("tools have", *(tool.parameters_json for tool in tools))
         case JsonObjectConstraint():
             return None
 

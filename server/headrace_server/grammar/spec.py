@@ -50,10 +50,35 @@ class ChoicesConstraint(msgspec.Struct, frozen=True, tag="choices"):
     choices: tuple[str, ...]
 
 
+class ToolSignature(msgspec.Struct, frozen=True):
+    """A tool that can be called.
+
+    Args:
+        name: of letters, digits, underscores and hyphens.
+        parameters_json: the schema of its arguments as JSON text; empty for none.
+    """
+
+    name: str
+    parameters_json: str
+
+
+class ToolCallsConstraint(msgspec.Struct, frozen=True, tag="tool_calls"):
+    """A JSON array of calls, each an object with ``name`` and ``arguments`` in this order.
+
+    Args:
+        tools: the tools that can be called, at least one.
+        max_calls: the most calls; None leaves it to the server.
+    """
+
+    tools: tuple[ToolSignature, ...]
+    max_calls: int | None
+
+
 ConstraintSpec = (
     JsonSchemaConstraint
     | JsonObjectConstraint
     | RegexConstraint
     | GrammarConstraint
     | ChoicesConstraint
+    | ToolCallsConstraint
 )

@@ -21,7 +21,9 @@ from headrace_server.grammar.spec import (
     JsonObjectConstraint,
     JsonSchemaConstraint,
     RegexConstraint,
+    ToolCallsConstraint,
 )
+from headrace_server.grammar.tool_calls import tool_calls_grammar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,6 +66,8 @@ def to_grammar(spec: ConstraintSpec) -> str:
         case ChoicesConstraint(choices):
             alternatives = " | ".join(json.dumps(choice) for choice in choices)
             return _lark_grammar(f"start: CHOICE\nCHOICE: {alternatives}")
+        case ToolCallsConstraint():
+            return _lark_grammar(tool_calls_grammar(spec, _JSON_OPTIONS))
 
 
 def _json_grammar(schema_json: str) -> str:

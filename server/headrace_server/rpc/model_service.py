@@ -75,6 +75,10 @@ class ModelService:
             capabilities.append(model_pb2.CAPABILITY_CHAT)
         if self._takes_constraints:
             capabilities.append(model_pb2.CAPABILITY_CONSTRAINT)
+        if model.has_chat_template:
+            capabilities.append(model_pb2.CAPABILITY_TOOLS)
+        if model.has_reasoning:
+            capabilities.append(model_pb2.CAPABILITY_REASONING)
         message = model_pb2.Model(
             name=self._names.name,
             aliases=self._names.aliases,

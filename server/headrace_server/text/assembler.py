@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headrace_server.backends.interface import BackendFinish
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headrace_server.backends.interface import Tokens
+    from headrace_server.text.delta import ToolCallPiece
     from headrace_server.text.detokenizer import TokenDecoder
     from headrace_server.text.generation import GenerationRequest
     from headrace_server.text.logprobs import TextLogprobs
+    from headrace_server.text.parsing.output_parser import OutputParser
+    from headrace_server.text.parsing.sink import Parsed
 
 
 class CandidateAssembler:
@@ -26,6 +30,8 @@ class CandidateAssembler:
         candidate_index: from 0.
         decoder: of the model.
         after: the tokens of the prompt.
+        parser: sorts the output; None where all of it is text.
+        shown_token_ids: the control tokens that `parser` reads.
 
     Attributes:
         finish: the end of the candidate once it is known; nothing is added after it.
@@ -38,21 +44,31 @@ class CandidateAssembler:
         candidate_index: int,
         decoder: TokenDecoder,
         after: Sequence[int],
+        parser: OutputParser | None = None,
+        shown_token_ids: frozenset[int] = frozenset(),
     ) -> None:
         self._candidate_index = candidate_index
         self._stopping = request.stopping
         self._wants_text = request.want_text
         self._wants_logprobs = request.num_top_logprobs is not None
         self._wants_tokens = request.want_token_ids or self._wants_logprobs
+        # Without text, too, the end tells whether there were calls.
         reads_text = (
-            self._wants_text or self._wants_logprobs or bool(request.stopping.stop_sequences)
+            self._wants_text
+            or self._wants_logprobs
+            or bool(request.stopping.stop_sequences)
+            or parser is not None
         )
         self._decoder = decoder
         self._detokenizer = decoder.start(after) if reads_text else None
         self._stops = StopMatcher(
             request.stopping.stop_sequences, include_stop=request.stopping.include_stop_in_output
         )
+        self._parser = parser
+        self._shown_token_ids = shown_token_ids
         self._text_parts: list[str] = []
+        self._reasoning_parts: list[str] = []
+        self._tool_calls: list[ToolCallPiece] = []
         self._token_ids: list[int] = []
         self._logprobs: list[TextLogprobs] = []
         self._is_complete = False
@@ -68,7 +84,7 @@ class CandidateAssembler:
     def has_news(self) -> bool:
         """Whether there is something to show since the last `take`."""
         return (
-            bool(self._text_parts)
+            bool(self._text_parts or self._reasoning_parts or self._tool_calls)
             or (self._wants_tokens and bool(self._token_ids))
             or self.has_untold_finish
         )
@@ -99,7 +115,8 @@ class CandidateAssembler:
             self._scan(self._detokenizer.flush())
         if self.finish is None:
             self._keep(self._stops.flush())
-            self.finish = Finish(reason)
+        if self.finish is None:
+            self._finish(Finish(reason))
 
     def take(self) -> CandidateDelta:
         """Return what is new since the last time."""
@@ -110,17 +127,22 @@ class CandidateAssembler:
             token_ids=self._token_ids,
             logprobs=self._logprobs,
             finish=self.finish,
+            reasoning="".join(self._reasoning_parts),
+            tool_calls=_joined(self._tool_calls),
         )
         self._text_parts, self._token_ids, self._logprobs = [], [], []
+        self._reasoning_parts, self._tool_calls = [], []
         return delta
 
     def _add_one(self, tokens: Tokens, index: int) -> None:
         token_id = tokens.token_ids[index]
         self._count(token_id)
         if self._detokenizer is not None:
-            text = self._detokenizer.feed(token_id)
+            shown = token_id in self._shown_token_ids
+            text = self._detokenizer.feed(token_id, show_special=shown)
             if self._wants_logprobs:
-                self._explain(tokens, index, self._detokenizer.fed_bytes(token_id, text))
+                token_bytes = self._detokenizer.fed_bytes(token_id, text, show_special=shown)
+                self._explain(tokens, index, token_bytes)
             self._scan(text)
 
     def _count(self, token_id: int) -> None:
@@ -136,8 +158,8 @@ class CandidateAssembler:
         may_stop = self.num_output_tokens >= self._stopping.min_output_tokens
         scanned = self._stops.feed(piece, may_stop=may_stop)
         self._keep(scanned.text)
-        if scanned.stop_sequence is not None:
-            self.finish = Finish(FinishReason.STOP_SEQUENCE, stop_sequence=scanned.stop_sequence)
+        if scanned.stop_sequence is not None and self.finish is None:
+            self._finish(Finish(FinishReason.STOP_SEQUENCE, stop_sequence=scanned.stop_sequence))
 
     def _end_at_stop_token(self, tokens: Tokens, index: int) -> None:
         """End with a token that has text only when the request wants to see it."""
@@ -153,10 +175,12 @@ class CandidateAssembler:
                 self._explain(tokens, index, token_bytes)
             text += self._detokenizer.flush()
             self._keep(self._stops.feed(text, may_stop=False).text + self._stops.flush())
+        if self.finish is not None:
+            return
         if token_id in self._stopping.stop_token_ids:
-            self.finish = Finish(FinishReason.STOP_SEQUENCE, stop_token_id=token_id)
+            self._finish(Finish(FinishReason.STOP_SEQUENCE, stop_token_id=token_id))
         else:
-            self.finish = Finish(FinishReason.END_OF_TEXT)
+            self._finish(Finish(FinishReason.END_OF_TEXT))
 
     def _limit_reason(self) -> FinishReason:
         if self._stopping.max_output_tokens is None:
@@ -164,5 +188,39 @@ class CandidateAssembler:
         return FinishReason.MAX_OUTPUT_TOKENS
 
     def _keep(self, text: str) -> None:
-        if text and self._wants_text:
-            self._text_parts.append(text)
+        """Take text that is certain, which may be the end of the last call that may be."""
+        if self._parser is None:
+            if text and self._wants_text:
+                self._text_parts.append(text)
+            return
+        self._keep_parsed(self._parser.feed(text))
+        if self._parser.is_over:
+            self._finish(Finish(FinishReason.TOOL_CALLS))
+
+    def _keep_parsed(self, parsed: Parsed) -> None:
+        if not self._wants_text:
+            return
+        if parsed.reasoning:
+            self._reasoning_parts.append(parsed.reasoning)
+        if parsed.text:
+            self._text_parts.append(parsed.text)
+        self._tool_calls += parsed.tool_calls
+
+    def _finish(self, finish: Finish) -> None:
+        self.finish = finish
+        if self._parser is not None:
+            self._keep_parsed(self._parser.end())
+            if finish.reason is FinishReason.END_OF_TEXT and self._parser.has_only_whole_calls:
+                self.finish = Finish(FinishReason.TOOL_CALLS)
+
+
+def _joined(pieces: Sequence[ToolCallPiece]) -> Sequence[ToolCallPiece]:
+    """Join the pieces of each call."""
+    joined: list[ToolCallPiece] = []
+    for piece in pieces:
+        if joined and joined[-1].index == piece.index:
+            first = joined[-1]
+            joined[-1] = replace(first, arguments=first.arguments + piece.arguments)
+        else:
+            joined.append(piece)
+    return joined

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import jinja2
 import jinja2.ext
+import jinja2.meta
 import jinja2.nodes
 import jinja2.runtime
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from headrace_server.errors import InvalidFieldError, TemplateRefusalError
 from headrace_server.text.control_tokens import unused_characters
+from headrace_server.text.template_values import texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jinja2.parser import Parser
+
+    from headrace_server.text.template_variables import Message
 
 # Characters of a rendered chat: several times the largest request, and small enough for many at
 # once.
@@ -37,8 +41,6 @@ MAX_REFUSAL_CHARACTERS = 200
 
 _DEADLINE = "headrace deadline"  # no name that a template can write
 
-Message = dict[str, str]
-
 
 class TemplateSyntaxError(Exception):
     """A chat template cannot be compiled; the message is one sentence."""
@@ -51,30 +53,56 @@ class ChatTemplate:
         source: the Jinja text.
         special_tokens: variables such as ``bos_token``.
 
+    Attributes:
+        source: as it was given.
+        shows_tools: whether there is a place for tools in it.
+
     Raises:
         TemplateSyntaxError: `source` is not valid.
     """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+        self.source = source
         try:
-            self._template = _compile(source)
+            self._template, variables = _compile(source)
         except jinja2.TemplateSyntaxError as error:
             message = f"the chat template is not valid in line {error.lineno}; correct it"
             raise TemplateSyntaxError(message) from error
         except Exception as error:  # Jinja leaves much to Python, which has limits of its own
             message = "the chat template cannot be compiled; make it simpler"
             raise TemplateSyntaxError(message) from error
+        self.shows_tools = "tools" in variables
         self._special_tokens = dict(special_tokens)
 
-    def render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        add_generation_prompt: bool,
+        tools: Sequence[Any] = (),
+        arguments: Mapping[str, Any] | None = None,
+    ) -> str:
         """Return the text of a conversation.
+
+        Args:
+            messages: see `TemplateVariables`.
+            add_generation_prompt: whether it ends with the opening of an answer.
+            tools: see `TemplateVariables`.
+            arguments: further variables, none of which the server sets.
 
         Raises:
             InvalidFieldError: the template refuses the messages, fails on them or
                 makes too much of them.
         """
+        variables = {
+            **(arguments or {}),
+            "messages": messages,
+            "tools": tools or None,
+            "documents": None,
+            "add_generation_prompt": add_generation_prompt,
+        }
         try:
-            return self._render(messages, add_generation_prompt=add_generation_prompt)
+            return self._render(variables)
         except _RefusedByTemplateError as error:
             words = _one_line(str(error))
             message = f"The model's chat template refuses these messages: {words}"
@@ -88,8 +116,19 @@ class ChatTemplate:
             )
             raise InvalidFieldError("chat.messages", message) from error
 
-    def render_open(self, messages: Sequence[Message]) -> str:
+    def render_open(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Any] = (),
+        arguments: Mapping[str, Any] | None = None,
+    ) -> str:
         """Return the text of a conversation up to the end of its last message's content.
+
+        Args:
+            messages: as for `render`.
+            tools: as for `render`.
+            arguments: as for `render`.
 
         Raises:
             InvalidFieldError: as `render`, or the template changes that content so
@@ -98,11 +137,12 @@ class ChatTemplate:
         content = messages[-1]["content"]
         # The space is there to see whether the template trims: then what ends in
         # white space is trimmed where it is cut as well.
-        texts = [text for message in messages for text in message.values()]
-        [mark] = unused_characters(texts, 1)
+        [mark] = unused_characters(list(texts_in([*messages, *tools, arguments])), 1)
         end = mark + " "
         last = messages[-1] | {"content": content + end}
-        text = self.render([*messages[:-1], last], add_generation_prompt=False)
+        text = self.render(
+            [*messages[:-1], last], add_generation_prompt=False, tools=tools, arguments=arguments
+        )
         before, found, after = text.rpartition(mark)
         if not found or content.strip() not in before:
             message = (
@@ -113,17 +153,12 @@ class ChatTemplate:
         before = before.replace(end, "").replace(mark, "")  # where the content is shown twice
         return before if after.startswith(" ") else before.rstrip()
 
-    def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+    def _render(self, variables: Mapping[str, Any]) -> str:
         deadline = time.monotonic() + MAX_RENDER_SECONDS
         parts = []
         length = 0
         for part in self._template.generate(
-            messages=messages,
-            tools=None,
-            documents=None,
-            add_generation_prompt=add_generation_prompt,
-            **self._special_tokens,
-            **{_DEADLINE: deadline},
+            {**variables, **self._special_tokens, _DEADLINE: deadline}
         ):
             parts.append(part)
             length += len(part)
@@ -144,13 +179,17 @@ def _one_line(text: str) -> str:
     return words[:MAX_REFUSAL_CHARACTERS]
 
 
-def _compile(source: str) -> jinja2.Template:
+def _compile(source: str) -> tuple[jinja2.Template, set[str]]:
     """Compile a template in which every turn of a loop and every call of a macro looks at the time.
 
     Without that, one that writes nothing would never be interrupted.
+
+    Returns:
+        The template, and the names of the variables that it takes.
     """
     environment = _environment()
     tree = environment.parse(source)
+    variables = jinja2.meta.find_undeclared_variables(tree)
     loops, macros = tree.find_all(jinja2.nodes.For), tree.find_all(jinja2.nodes.Macro)
     bodies = [node.body for node in loops] + [node.body for node in macros]
     for body in bodies:
@@ -163,7 +202,7 @@ def _compile(source: str) -> jinja2.Template:
         )
         body.insert(0, jinja2.nodes.ExprStmt(look, lineno=1))
     tree.set_environment(environment)
-    return environment.from_string(tree)
+    return environment.from_string(tree), variables
 
 
 class _Environment(ImmutableSandboxedEnvironment):

@@ -10,6 +10,7 @@ from headrace_server.grammar.spec import (
     JsonObjectConstraint,
     JsonSchemaConstraint,
     RegexConstraint,
+    ToolCallsConstraint,
 )
 
 if TYPE_CHECKING:
@@ -52,3 +53,5 @@ def constraint_field(spec: ConstraintSpec) -> str:
             return "constraint.grammar"
         case ChoicesConstraint():
             return "constraint.choices.texts"
+        case ToolCallsConstraint():
+            return "chat.tools"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from headrace_server.text.tools import NO_TOOLS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headrace_server.grammar.spec import ConstraintSpec
+    from headrace_server.text.tools import ToolCall, ToolUse
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +32,41 @@ class TokenPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One turn of a conversation; `name` is None when not given."""
+    """One turn of a conversation.
+
+    Args:
+        role: who speaks.
+        content: the words.
+        name: None when not given.
+        tool_calls: those of an assistant.
+        tool_call_id: the call whose result a tool tells; None when not given.
+    """
 
     role: Role
     content: str
     name: str | None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """A conversation to render with the model's chat template."""
+    """A conversation to render with the model's chat template.
+
+    Args:
+        messages: at least one.
+        add_generation_prompt: whether the answer is opened.
+        continue_final_message: whether the last message is left open.
+        tool_use: what the model can ask for.
+        template_arguments_json: further variables of the template as a JSON object, which may not
+            be one; empty for none.
+    """
 
     messages: tuple[ChatMessage, ...]
     add_generation_prompt: bool
     continue_final_message: bool
+    tool_use: ToolUse = NO_TOOLS
+    template_arguments_json: str = ""
 
 
 Prompt = TextPrompt | TokenPrompt | ChatPrompt

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headrace_server.text.chat_template import ChatTemplate, TemplateSyntaxError
 from headrace_server.text.model_defaults import read_default_sampling, read_end_of_text_token_ids
 from headrace_server.text.model_files import ModelFileError, read_optional_json, read_text
+from headrace_server.text.template_traits import find_call_format, find_reasoning_tags
 from headrace_server.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from headrace_server.backends.interface import BackendModel
     from headrace_server.text.generation import Sampling
+    from headrace_server.text.parsing.formats import ToolCallFormat
+    from headrace_server.text.parsing.reasoning import ReasoningTags
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class TextModel:
         vocabulary_size: number of token ids.
         end_of_text_token_ids: the ids with which the model says that it is done.
         default_sampling: every value but the seed is set.
+        call_format: that in which the model calls tools by itself; None where it is not known.
+        reasoning_tags: None where the model does not mark its reasoning.
     """
 
     tokenizer: Tokenizer
@@ -37,32 +42,48 @@ class TextModel:
     vocabulary_size: int
     end_of_text_token_ids: tuple[int, ...]
     default_sampling: Sampling
+    call_format: ToolCallFormat | None
+    reasoning_tags: ReasoningTags | None
 
     @classmethod
-    def load(cls, model: BackendModel, chat_template_file: Path | None = None) -> TextModel:
+    def load(
+        cls,
+        model: BackendModel,
+        chat_template_file: Path | None = None,
+        call_format: ToolCallFormat | None = None,
+    ) -> TextModel:
         """Read the files of a model.
 
         Args:
             model: the loaded model.
             chat_template_file: a template in place of the model's own.
+            call_format: in place of the one that the template speaks for.
 
         Raises:
             ModelFileError: a file is missing or broken.
         """
         tokenizer = Tokenizer.load(model.directory)
+        template = _load_chat_template(model.directory, tokenizer, chat_template_file)
         return cls(
             tokenizer=tokenizer,
-            chat_template=_load_chat_template(model.directory, tokenizer, chat_template_file),
+            chat_template=template,
             context_length=model.context_length,
             vocabulary_size=model.vocabulary_size,
             end_of_text_token_ids=_end_of_text_token_ids(model, tokenizer),
             default_sampling=read_default_sampling(model.directory),
+            call_format=call_format or find_call_format(template),
+            reasoning_tags=find_reasoning_tags(template),
         )
 
     @property
     def has_chat_template(self) -> bool:
         """Whether the model takes chats."""
         return self.chat_template is not None
+
+    @property
+    def has_reasoning(self) -> bool:
+        """Whether answers to chats may have reasoning."""
+        return self.reasoning_tags is not None
 
     @property
     def tokenizer_fingerprint(self) -> str:

@@ -17,6 +17,8 @@ from headrace_server.text.constraint import constraint_field
 from headrace_server.text.deadlines import Deadlines
 from headrace_server.text.delta import FinishReason
 from headrace_server.text.model import TextModel
+from headrace_server.text.output_form import check_tool_use, output_form, shown_token_ids
+from headrace_server.text.parsing.output_parser import OutputParser
 from headrace_server.text.prompt import detokenize, prompt_length, tokenize
 from headrace_server.text.prompt_report import PromptReport
 from headrace_server.text.workers import TextWorkers
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from headrace_server.engine.messages import Constraint
     from headrace_server.text.constraint import ConstraintChecker
     from headrace_server.text.generation import GenerationRequest, Prompt, TokenizedPrompt
+    from headrace_server.text.parsing.formats import ToolCallFormat
 
 # Seconds after which a caller is told to ask again whether the engine is ready.
 RETRY_AFTER_SECONDS = 1.0
@@ -46,6 +49,7 @@ class TextPipeline:
         constraints: checks the constraints of requests; None refuses them.
         num_threads: for tokenizing short texts, and as many for long ones.
         chat_template_file: a template in place of the model's own.
+        call_format: that of the model's calls of tools; None goes by its template.
     """
 
     def __init__(
@@ -55,11 +59,13 @@ class TextPipeline:
         constraints: ConstraintChecker | None = None,
         num_threads: int = 2,
         chat_template_file: Path | None = None,
+        call_format: ToolCallFormat | None = None,
     ) -> None:
         self._backend = backend
         self._constraints = constraints
         self._workers = TextWorkers(num_threads)
         self._chat_template_file = chat_template_file
+        self._call_format = call_format
         self._model: TextModel | None = None
 
     async def __aenter__(self) -> Self:
@@ -89,7 +95,9 @@ class TextPipeline:
         Raises:
             ModelFileError: one is missing or broken.
         """
-        self._model = await asyncio.to_thread(TextModel.load, model, self._chat_template_file)
+        self._model = await asyncio.to_thread(
+            TextModel.load, model, self._chat_template_file, self._call_format
+        )
         await asyncio.to_thread(release_unused_memory)
         if self._constraints is not None:
             self._constraints.use_model(model.directory, model.vocabulary_size)
@@ -134,15 +142,12 @@ class TextPipeline:
         """
         deadlines = Deadlines.of(request, asyncio.get_running_loop().time())
         model = self._require_model()
+        check_tool_use(model, request)
         prepared = await self._prepare_in_time(model, request, deadlines)
         token_ids = () if prepared is None else prepared.token_ids
-        decoder = model.tokenizer.decoder
         wants_logprobs = request.num_prompt_top_logprobs is not None
-        report = PromptReport(token_ids, decoder, wants_logprobs=wants_logprobs)
-        candidates = [
-            CandidateAssembler(request, index, decoder, after=token_ids)
-            for index in range(request.num_candidates)
-        ]
+        report = PromptReport(token_ids, model.tokenizer.decoder, wants_logprobs=wants_logprobs)
+        candidates = _assemblers(model, request, prepared)
         backend_request = None
         if prepared is None:
             _end(candidates, FinishReason.TIME_LIMIT)
@@ -169,7 +174,7 @@ class TextPipeline:
         except TimeoutError:
             deadlines.expire_start()
             return None
-        return _Prepared(tokenized.token_ids, constraint)
+        return _Prepared(tokenized.token_ids, tokenized.text or "", constraint)
 
     async def _compile(self, request: GenerationRequest) -> Constraint | None:
         spec = request.constraint
@@ -198,6 +203,23 @@ class TextPipeline:
             raise EngineUnavailableError(message, RETRY_AFTER_SECONDS)
 
 
+def _assemblers(
+    model: TextModel, request: GenerationRequest, prepared: _Prepared | None
+) -> list[CandidateAssembler]:
+    form = None if prepared is None else output_form(model, request, prepared.text)
+    return [
+        CandidateAssembler(
+            request,
+            index,
+            model.tokenizer.decoder,
+            after=() if prepared is None else prepared.token_ids,
+            parser=None if form is None else OutputParser(form),
+            shown_token_ids=frozenset() if form is None else shown_token_ids(model),
+        )
+        for index in range(request.num_candidates)
+    ]
+
+
 def _end(candidates: Sequence[CandidateAssembler], reason: FinishReason) -> None:
     for candidate in candidates:
         candidate.end(reason)
@@ -208,4 +230,5 @@ class _Prepared:
     """What is made of a request before the backend sees it."""
 
     token_ids: tuple[int, ...]
+    text: str
     constraint: Constraint | None

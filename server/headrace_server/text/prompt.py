@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace_server.errors import ContextLengthExceededError, InvalidFieldError
 from headrace_server.text.control_tokens import Marks, unused_characters
 from headrace_server.text.generation import ChatPrompt, TextPrompt, TokenizedPrompt, TokenPrompt
+from headrace_server.text.template_values import texts_in, with_texts
+from headrace_server.text.template_variables import TemplateVariables, template_variables
+from headrace_server.text.tool_instructions import with_tools_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from headrace_server.text.chat_template import Message
+    from headrace_server.text.chat_template import ChatTemplate
     from headrace_server.text.control_tokens import ControlTokenFinder
-    from headrace_server.text.generation import ChatMessage, Prompt
+    from headrace_server.text.generation import Prompt
     from headrace_server.text.model import TextModel
 
 # A text with more characters than this for each token of the context is tokenized in part first:
@@ -22,6 +26,8 @@ PREVIEW_CHARACTERS_PER_TOKEN = 16
 
 # Tokens by which cutting a text may raise its count: more than a word has.
 PREVIEW_MARGIN_TOKENS = 256
+
+_JSON_FIELDS: Final = ("chat.messages", "chat.tools", "chat.template_arguments_json")
 
 
 def prompt_field(prompt: Prompt) -> str:
@@ -42,8 +48,8 @@ def prompt_length(prompt: Prompt) -> int:
             return len(text)
         case TokenPrompt(token_ids):
             return len(token_ids)
-        case ChatPrompt(messages):
-            return sum(len(message.content) for message in messages)
+        case ChatPrompt():
+            return _chat_length(prompt)
 
 
 def tokenize(model: TextModel, prompt: Prompt, *, within_context: bool) -> TokenizedPrompt:
@@ -69,8 +75,6 @@ def tokenize(model: TextModel, prompt: Prompt, *, within_context: bool) -> Token
             _check_unicode(field, [text])
             tokenized = _tokenize_text(model, text, max_tokens)
         case ChatPrompt():
-            _check_unicode(field, (message.content for message in prompt.messages))
-            _check_unicode(field, (message.name or "" for message in prompt.messages))
             tokenized = _tokenize_chat(model, prompt, max_tokens)
     if not tokenized.token_ids:
         raise InvalidFieldError(field, "The prompt has no tokens; give it at least one.")
@@ -101,6 +105,14 @@ def check_token_ids(model: TextModel, field: str, token_ids: Sequence[int]) -> N
         raise InvalidFieldError(field, message)
 
 
+def _chat_length(prompt: ChatPrompt) -> int:
+    length = sum(len(message.content) for message in prompt.messages)
+    calls = [call for message in prompt.messages for call in message.tool_calls]
+    length += sum(len(call.arguments_json) for call in calls)
+    tools = prompt.tool_use.tools
+    return length + sum(len(tool.description) + len(tool.parameters_json) for tool in tools)
+
+
 def _check_unicode(field: str, texts: Iterable[str]) -> None:
     try:
         for text in texts:
@@ -117,9 +129,16 @@ def _tokenize_text(model: TextModel, text: str, max_tokens: int | None) -> Token
 
 
 def _tokenize_chat(model: TextModel, prompt: ChatPrompt, max_tokens: int | None) -> TokenizedPrompt:
-    messages = [_to_template_message(message) for message in prompt.messages]
-    messages, marks = _mark_control_tokens(model.tokenizer.control_tokens, messages)
-    text = _render(model, prompt, messages)
+    template = _require_template(model)
+    variables = template_variables(prompt)
+    for name in model.tokenizer.special_tokens.keys() & variables.arguments.keys():
+        field = "chat.template_arguments_json"
+        raise InvalidFieldError(field, f"{field} must not set {name}, as the model does.")
+    if not template.shows_tools:
+        messages = with_tools_as_text(variables.messages, variables.tools)
+        variables = TemplateVariables(messages, [], variables.arguments)
+    variables, marks = _mark_control_tokens(model.tokenizer.control_tokens, variables)
+    text = _render(template, prompt, variables)
     if marks is None:
         _check_length(model, "chat.messages", text, max_tokens)
         # The template writes the model's tokens for the start of a text itself.
@@ -130,35 +149,49 @@ def _tokenize_chat(model: TextModel, prompt: ChatPrompt, max_tokens: int | None)
     return TokenizedPrompt(tuple(model.tokenizer.encode_marked(marked)), marked.text)
 
 
-def _to_template_message(message: ChatMessage) -> Message:
-    fields = {"role": message.role, "content": message.content}
-    return fields if message.name is None else fields | {"name": message.name}
-
-
-def _mark_control_tokens(
-    finder: ControlTokenFinder, messages: list[Message]
-) -> tuple[list[Message], Marks | None]:
-    """Return the messages with marks round their control tokens; None where they have none."""
-    texts = [text for message in messages for text in message.values()]
-    spans = finder.find(texts)
-    if not any(spans):
-        return messages, None
-    marks = Marks(*unused_characters(texts, 2))
-    marked = map(marks.put, texts, spans)
-    return [{key: next(marked) for key in message} for message in messages], marks
-
-
-def _render(model: TextModel, prompt: ChatPrompt, messages: Sequence[Message]) -> str:
-    template = model.chat_template
-    if template is None:
+def _require_template(model: TextModel) -> ChatTemplate:
+    if model.chat_template is None:
         message = (
             "The model has no chat template; send the prompt as text, or start the server with "
             "--chat-template."
         )
         raise InvalidFieldError("chat", message)
+    return model.chat_template
+
+
+def _mark_control_tokens(
+    finder: ControlTokenFinder, variables: TemplateVariables
+) -> tuple[TemplateVariables, Marks | None]:
+    """Return the variables with marks round their control tokens; None where they have none."""
+    # The keys of messages are the server's own, and chats have many of them.
+    contents = [list(message.values()) for message in variables.messages]
+    value: list[Any] = [contents, variables.tools, variables.arguments]
+    for field, part in zip(_JSON_FIELDS, value, strict=True):
+        _check_unicode(field, texts_in(part))
+    texts = list(texts_in(value))
+    spans = finder.find(texts)
+    if not any(spans):
+        return variables, None
+    marks = Marks(*unused_characters(texts, 2))
+    marked = map(marks.put, texts, spans)
+    contents, tools, arguments = with_texts(value, partial(next, marked))
+    messages = [
+        dict(zip(message, values, strict=True))
+        for message, values in zip(variables.messages, contents, strict=True)
+    ]
+    return TemplateVariables(messages, tools, arguments), marks
+
+
+def _render(template: ChatTemplate, prompt: ChatPrompt, variables: TemplateVariables) -> str:
+    messages, tools, arguments = variables.messages, variables.tools, variables.arguments
     if prompt.continue_final_message:
-        return template.render_open(messages)
-    return template.render(messages, add_generation_prompt=prompt.add_generation_prompt)
+        return template.render_open(messages, tools=tools, arguments=arguments)
+    return template.render(
+        messages,
+        add_generation_prompt=prompt.add_generation_prompt,
+        tools=tools,
+        arguments=arguments,
+    )
 
 
 def _check_length(model: TextModel, field: str, text: str, max_tokens: int | None) -> None:

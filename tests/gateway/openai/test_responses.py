@@ -60,6 +60,7 @@ def test_every_finish_reason_of_the_contract_has_openais_word():
         "MAX_OUTPUT_TOKENS": "length",
         "CONTEXT_LENGTH": "length",
         "TIME_LIMIT": "length",
+        "TOOL_CALLS": "tool_calls",
     }
 
 

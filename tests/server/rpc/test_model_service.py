@@ -34,6 +34,7 @@ async def test_a_model_is_described_by_each_of_its_names():
             model_pb2.CAPABILITY_COMPLETION,
             model_pb2.CAPABILITY_CHAT,
             model_pb2.CAPABILITY_CONSTRAINT,
+            model_pb2.CAPABILITY_TOOLS,
         ]
         assert len(model.tokenizer_fingerprint) == 64
         assert model.ready_time.ToSeconds() > 1_700_000_000

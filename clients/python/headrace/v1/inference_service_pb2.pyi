@@ -14,6 +14,7 @@ from headrace.v1 import output_pb2 as _output_pb2
 from headrace.v1 import prompt_pb2 as _prompt_pb2
 from headrace.v1 import sampling_pb2 as _sampling_pb2
 from headrace.v1 import stopping_pb2 as _stopping_pb2
+from headrace.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -218,11 +219,17 @@ class CandidateDelta(_message.Message):
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    REASONING_TEXT_FIELD_NUMBER: _builtins.int
     candidate_index: _builtins.int
     """The index of the candidate, from 0."""
     text: _builtins.str
     """The new text: whole characters only. Text that may turn out to be part of a
     stop sequence is held back until it is known.
+    """
+    reasoning_text: _builtins.str
+    """The new text of the reasoning that comes before the answer, where the model
+    marks it as such and the prompt is a chat.
     """
     @_builtins.property
     def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -238,6 +245,13 @@ class CandidateDelta(_message.Message):
         is held back does not hold back those of its tokens.
         """
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolCallDelta]:
+        """The new pieces of the calls of tools, in order. Their tokens are among token_ids
+        and logprobs, with those that frame them. Where the model does not keep to the
+        form of calls, what it says is text.
+        """
+
     def __init__(
         self,
         *,
@@ -246,10 +260,12 @@ class CandidateDelta(_message.Message):
         token_ids: _abc.Iterable[_builtins.int] | None = ...,
         finish: _stopping_pb2.Finish | None = ...,
         logprobs: _abc.Iterable[_logprobs_pb2.TokenLogprobs] | None = ...,
+        tool_calls: _abc.Iterable[_tool_pb2.ToolCallDelta] | None = ...,
+        reasoning_text: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["finish", b"finish"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_index", b"candidate_index", "finish", b"finish", "logprobs", b"logprobs", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_index", b"candidate_index", "finish", b"finish", "logprobs", b"logprobs", "reasoning_text", b"reasoning_text", "text", b"text", "token_ids", b"token_ids", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -35,6 +35,10 @@ class _CapabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Capability
     """CAPABILITY_CHAT: there is a chat template."""
     CAPABILITY_CONSTRAINT: _Capability.ValueType  # 3
     """CAPABILITY_CONSTRAINT: the form of answers can be constrained."""
+    CAPABILITY_TOOLS: _Capability.ValueType  # 4
+    """CAPABILITY_TOOLS: chats can have tools."""
+    CAPABILITY_REASONING: _Capability.ValueType  # 5
+    """CAPABILITY_REASONING: answers to chats can have reasoning."""
 
 class Capability(_Capability, metaclass=_CapabilityEnumTypeWrapper):
     """Capability names something that a model can do."""
@@ -47,6 +51,10 @@ CAPABILITY_CHAT: Capability.ValueType  # 2
 """CAPABILITY_CHAT: there is a chat template."""
 CAPABILITY_CONSTRAINT: Capability.ValueType  # 3
 """CAPABILITY_CONSTRAINT: the form of answers can be constrained."""
+CAPABILITY_TOOLS: Capability.ValueType  # 4
+"""CAPABILITY_TOOLS: chats can have tools."""
+CAPABILITY_REASONING: Capability.ValueType  # 5
+"""CAPABILITY_REASONING: answers to chats can have reasoning."""
 Global___Capability: _TypeAlias = Capability  # noqa: Y015
 
 @_typing.final

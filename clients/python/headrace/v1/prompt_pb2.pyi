@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from headrace.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -33,6 +34,8 @@ class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType],
     """ROLE_USER is the person or program that asks."""
     ROLE_ASSISTANT: _Role.ValueType  # 3
     """ROLE_ASSISTANT is the model."""
+    ROLE_TOOL: _Role.ValueType  # 4
+    """ROLE_TOOL is a tool that tells the result of a call."""
 
 class Role(_Role, metaclass=_RoleEnumTypeWrapper):
     """Role says who speaks in a chat message."""
@@ -45,6 +48,8 @@ ROLE_USER: Role.ValueType  # 2
 """ROLE_USER is the person or program that asks."""
 ROLE_ASSISTANT: Role.ValueType  # 3
 """ROLE_ASSISTANT is the model."""
+ROLE_TOOL: Role.ValueType  # 4
+"""ROLE_TOOL is a tool that tells the result of a call."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
 @_typing.final
@@ -82,6 +87,10 @@ class Chat(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     ADD_GENERATION_PROMPT_FIELD_NUMBER: _builtins.int
     CONTINUE_FINAL_MESSAGE_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    TOOL_CHOICE_FIELD_NUMBER: _builtins.int
+    PARALLEL_TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    TEMPLATE_ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
     add_generation_prompt: _builtins.bool
     """The switch that ends the rendered prompt with the opening of an assistant
     message, so that the model answers. Default: true, or false when
@@ -91,9 +100,28 @@ class Chat(_message.Message):
     """The switch that leaves the last message open, so that the model continues it
     instead of answering it. It excludes add_generation_prompt. Default: false.
     """
+    parallel_tool_calls: _builtins.bool
+    """The switch that lets a candidate make several calls. Default: true."""
+    template_arguments_json: _builtins.str
+    """The further variables of the chat template as a JSON object in text, at most
+    64 KiB, such as {"enable_thinking": false}. Those that the server sets itself
+    are refused.
+    """
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatMessage]:
         """The messages in order, from 1 to 4096."""
+
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.Tool]:
+        """The tools that the model can ask for, at most 128."""
+
+    @_builtins.property
+    def tool_choice(self) -> _tool_pb2.ToolChoice:
+        """The choice of tools. It needs tools, unless it is none or auto. A call that is
+        required or of a named tool has arguments as its schema describes them, and begins
+        with the first token of the answer, so that there is no reasoning; it excludes
+        continue_final_message. With tools, a constraint needs the choice none.
+        """
 
     def __init__(
         self,
@@ -101,19 +129,27 @@ class Chat(_message.Message):
         messages: _abc.Iterable[Global___ChatMessage] | None = ...,
         add_generation_prompt: _builtins.bool | None = ...,
         continue_final_message: _builtins.bool | None = ...,
+        tools: _abc.Iterable[_tool_pb2.Tool] | None = ...,
+        tool_choice: _tool_pb2.ToolChoice | None = ...,
+        parallel_tool_calls: _builtins.bool | None = ...,
+        template_arguments_json: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_continue_final_message", b"_continue_final_message", "add_generation_prompt", b"add_generation_prompt", "continue_final_message", b"continue_final_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_continue_final_message", b"_continue_final_message", "_parallel_tool_calls", b"_parallel_tool_calls", "add_generation_prompt", b"add_generation_prompt", "continue_final_message", b"continue_final_message", "parallel_tool_calls", b"parallel_tool_calls", "tool_choice", b"tool_choice"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_continue_final_message", b"_continue_final_message", "add_generation_prompt", b"add_generation_prompt", "continue_final_message", b"continue_final_message", "messages", b"messages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt", "_continue_final_message", b"_continue_final_message", "_parallel_tool_calls", b"_parallel_tool_calls", "add_generation_prompt", b"add_generation_prompt", "continue_final_message", b"continue_final_message", "messages", b"messages", "parallel_tool_calls", b"parallel_tool_calls", "template_arguments_json", b"template_arguments_json", "tool_choice", b"tool_choice", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__add_generation_prompt: _TypeAlias = _typing.Literal["add_generation_prompt"]  # noqa: Y015
     _WhichOneofArgType__add_generation_prompt: _TypeAlias = _typing.Literal["_add_generation_prompt", b"_add_generation_prompt"]  # noqa: Y015
     _WhichOneofReturnType__continue_final_message: _TypeAlias = _typing.Literal["continue_final_message"]  # noqa: Y015
     _WhichOneofArgType__continue_final_message: _TypeAlias = _typing.Literal["_continue_final_message", b"_continue_final_message"]  # noqa: Y015
+    _WhichOneofReturnType__parallel_tool_calls: _TypeAlias = _typing.Literal["parallel_tool_calls"]  # noqa: Y015
+    _WhichOneofArgType__parallel_tool_calls: _TypeAlias = _typing.Literal["_parallel_tool_calls", b"_parallel_tool_calls"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__add_generation_prompt) -> _WhichOneofReturnType__add_generation_prompt | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__continue_final_message) -> _WhichOneofReturnType__continue_final_message | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__parallel_tool_calls) -> _WhichOneofReturnType__parallel_tool_calls | None: ...
 
 Global___Chat: _TypeAlias = Chat  # noqa: Y015
 
@@ -126,6 +162,8 @@ class ChatMessage(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
     """The role of the speaker. It must be set."""
     content: _builtins.str
@@ -134,16 +172,26 @@ class ChatMessage(_message.Message):
     """
     name: _builtins.str
     """The name of the speaker, at most 128 characters, for templates that show one."""
+    tool_call_id: _builtins.str
+    """The id of the call whose result the content is, of ROLE_TOOL only, at most 128
+    characters.
+    """
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolCall]:
+        """The calls that the message makes, of ROLE_ASSISTANT only, at most 128."""
+
     def __init__(
         self,
         *,
         role: Global___Role.ValueType = ...,
         content: _builtins.str = ...,
         name: _builtins.str = ...,
+        tool_calls: _abc.Iterable[_tool_pb2.ToolCall] | None = ...,
+        tool_call_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "name", b"name", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "name", b"name", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -41,6 +41,10 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """
     FINISH_REASON_TIME_LIMIT: _FinishReason.ValueType  # 5
     """FINISH_REASON_TIME_LIMIT: max_duration passed."""
+    FINISH_REASON_TOOL_CALLS: _FinishReason.ValueType  # 6
+    """FINISH_REASON_TOOL_CALLS: the model is done and waits for the results of its
+    calls. An answer that was cut has the reason of that, also amid a call.
+    """
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
     """FinishReason says why an answer ended."""
@@ -61,6 +65,10 @@ max_output_tokens.
 """
 FINISH_REASON_TIME_LIMIT: FinishReason.ValueType  # 5
 """FINISH_REASON_TIME_LIMIT: max_duration passed."""
+FINISH_REASON_TOOL_CALLS: FinishReason.ValueType  # 6
+"""FINISH_REASON_TOOL_CALLS: the model is done and waits for the results of its
+calls. An answer that was cut has the reason of that, also amid a call.
+"""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final

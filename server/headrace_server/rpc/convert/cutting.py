@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from headrace_server.text.delta import AnswerDelta, CandidateDelta
+from headrace_server.text.delta import AnswerDelta, CandidateDelta, ToolCallPiece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +22,8 @@ _CHARACTER_BYTES: Final = 4
 _TOKEN_ID_BYTES: Final = 5
 # Tags, lengths, id and number of one log probability, without the bytes of the token.
 _LOGPROB_BYTES: Final = 24
+# Tags, lengths, index, id and name of one piece of a call.
+_CALL_BYTES: Final = 256
 
 
 def fits(delta: AnswerDelta) -> bool:
@@ -60,28 +62,59 @@ def _cut_candidates(delta: AnswerDelta) -> Iterator[AnswerDelta]:
 
 
 def _split(candidate: CandidateDelta, room: int) -> tuple[CandidateDelta, CandidateDelta]:
-    """Take what fits off the front: tokens with their log probabilities, then text."""
+    """Take what fits off the front: tokens with their log probabilities, then what they say."""
     sizes = _token_sizes(candidate)
     num_tokens = _num_fitting(sizes, room)
-    num_characters = (room - sum(sizes[:num_tokens])) // _CHARACTER_BYTES
+    room -= sum(sizes[:num_tokens])
+    reasoning = candidate.reasoning[: room // _CHARACTER_BYTES]
+    room -= _CHARACTER_BYTES * len(reasoning)
+    text = candidate.text[: room // _CHARACTER_BYTES]
+    room -= _CHARACTER_BYTES * len(text)
+    calls, other_calls = _split_calls(candidate.tool_calls, room)
     head = CandidateDelta(
         candidate.candidate_index,
-        candidate.text[:num_characters],
+        text,
         candidate.token_ids[:num_tokens],
         candidate.logprobs[:num_tokens],
+        reasoning=reasoning,
+        tool_calls=calls,
     )
     tail = replace(
         candidate,
-        text=candidate.text[num_characters:],
+        text=candidate.text[len(text) :],
         token_ids=candidate.token_ids[num_tokens:],
         logprobs=candidate.logprobs[num_tokens:],
+        reasoning=candidate.reasoning[len(reasoning) :],
+        tool_calls=other_calls,
     )
     return head, tail
 
 
+def _split_calls(
+    pieces: Sequence[ToolCallPiece], room: int
+) -> tuple[Sequence[ToolCallPiece], Sequence[ToolCallPiece]]:
+    """Take what fits off the front, of the last piece a part of its arguments."""
+    count = _num_fitting(map(_call_size, pieces), room)
+    head, tail = list(pieces[:count]), list(pieces[count:])
+    room -= sum(map(_call_size, head)) + _CALL_BYTES
+    num_characters = room // _CHARACTER_BYTES
+    if tail and num_characters > 0:
+        cut = tail[0]
+        head.append(replace(cut, arguments=cut.arguments[:num_characters]))
+        tail[0] = ToolCallPiece(cut.index, "", "", cut.arguments[num_characters:])
+    return head, tail
+
+
 def _size(candidate: CandidateDelta) -> int:
-    size = _CHARACTER_BYTES * len(candidate.text) + _TOKEN_ID_BYTES * len(candidate.token_ids)
+    num_characters = len(candidate.text) + len(candidate.reasoning)
+    size = _CHARACTER_BYTES * num_characters + _TOKEN_ID_BYTES * len(candidate.token_ids)
+    if candidate.tool_calls:
+        size += sum(map(_call_size, candidate.tool_calls))
     return size + sum(map(_logprobs_size, candidate.logprobs)) if candidate.logprobs else size
+
+
+def _call_size(piece: ToolCallPiece) -> int:
+    return _CALL_BYTES + _CHARACTER_BYTES * len(piece.arguments)
 
 
 def _token_sizes(candidate: CandidateDelta) -> Sequence[int]:

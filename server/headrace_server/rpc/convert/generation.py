@@ -10,10 +10,13 @@ from headrace_server.rpc.convert.output import to_chunking, to_num_logprobs
 from headrace_server.rpc.convert.prompt import to_prompt
 from headrace_server.rpc.convert.sampling import to_num_candidates, to_sampling
 from headrace_server.rpc.convert.stopping import to_stopping
-from headrace_server.text.generation import GenerationRequest
+from headrace_server.rpc.convert.tools import to_tool_calls_constraint
+from headrace_server.text.generation import ChatPrompt, GenerationRequest
 
 if TYPE_CHECKING:
     from headrace.v1 import inference_service_pb2 as pb
+    from headrace_server.grammar.spec import ConstraintSpec
+    from headrace_server.text.generation import Prompt
 
 MAX_DURATION_SECONDS: Final = 24 * 60 * 60.0
 # Enough ranks to tell kinds of work apart, and few enough to be remembered.
@@ -48,9 +51,10 @@ def to_generation_request(
         f"must have at most {MAX_CACHE_SALT_CHARACTERS} characters",
     )
     output = message.output
+    prompt = to_prompt(message)
     return GenerationRequest(
         request_id=request_id,
-        prompt=to_prompt(message),
+        prompt=prompt,
         sampling=to_sampling(message.sampling),
         stopping=to_stopping(message.stopping),
         num_candidates=to_num_candidates(message.sampling),
@@ -59,13 +63,26 @@ def to_generation_request(
         num_top_logprobs=to_num_logprobs(output, "top_logprobs"),
         num_prompt_top_logprobs=to_num_logprobs(output, "prompt_logprobs"),
         chunking=to_chunking(output.chunking),
-        constraint=to_constraint(message.constraint) if message.HasField("constraint") else None,
+        constraint=_to_form(message, prompt),
         max_queue_seconds=_to_limit(message, "max_queue_duration"),
         max_seconds=_to_limit(message, "max_duration"),
         priority=message.priority,
         caller=caller,
         cache_salt=message.cache_salt,
     )
+
+
+def _to_form(message: pb.GenerateRequest, prompt: Prompt) -> ConstraintSpec | None:
+    """Return the form of the answer: that of the constraint, or of calls that are required."""
+    tool_use = prompt.tool_use if isinstance(prompt, ChatPrompt) else None
+    if not message.HasField("constraint"):
+        return None if tool_use is None else to_tool_calls_constraint(tool_use)
+    require(
+        tool_use is None or not tool_use.offered,
+        "constraint",
+        "must not be set with tools, unless chat.tool_choice is none",
+    )
+    return to_constraint(message.constraint)
 
 
 def _to_limit(

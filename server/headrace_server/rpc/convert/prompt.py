@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from headrace.v1 import prompt_pb2
 from headrace_server.errors import InvalidFieldError
 from headrace_server.rpc.convert.checks import check_token_ids, require
+from headrace_server.rpc.convert.tools import check_call_id, to_tool_calls, to_tool_use
 from headrace_server.text.generation import ChatMessage, ChatPrompt, TextPrompt, TokenPrompt
 
 if TYPE_CHECKING:
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 MAX_SPEAKER_NAME_CHARACTERS: Final = 128
 # Rendering a template costs time per message; this bounds it to milliseconds.
 MAX_CHAT_MESSAGES: Final = 4096
+# Switches and a few words, not a place for content.
+MAX_TEMPLATE_ARGUMENTS_BYTES: Final = 64 * 1024
 
 _ROLES: Final[Mapping[int, Role]] = {
     prompt_pb2.ROLE_SYSTEM: "system",
     prompt_pb2.ROLE_USER: "user",
     prompt_pb2.ROLE_ASSISTANT: "assistant",
+    prompt_pb2.ROLE_TOOL: "tool",
 }
 
 
@@ -65,23 +69,54 @@ def _to_chat(chat: prompt_pb2.Chat) -> ChatPrompt:
         if chat.HasField("add_generation_prompt")
         else not chat.continue_final_message
     )
+    require(
+        len(chat.template_arguments_json.encode()) <= MAX_TEMPLATE_ARGUMENTS_BYTES,
+        "chat.template_arguments_json",
+        f"must have at most {MAX_TEMPLATE_ARGUMENTS_BYTES} bytes",
+    )
+    tool_use = to_tool_use(chat)
+    require(
+        not (chat.continue_final_message and tool_use.is_forced),
+        "chat.tool_choice",
+        "must not require calls when continue_final_message is true",
+    )
     return ChatPrompt(
         messages=tuple(_to_chat_message(m, i) for i, m in enumerate(chat.messages)),
         add_generation_prompt=opens_answer,
         continue_final_message=chat.continue_final_message,
+        tool_use=tool_use,
+        template_arguments_json=chat.template_arguments_json,
     )
 
 
 def _to_chat_message(message: prompt_pb2.ChatMessage, index: int) -> ChatMessage:
+    field = f"chat.messages[{index}]"
     role = _ROLES.get(message.role)
     if role is None:
         raise InvalidFieldError(
-            f"chat.messages[{index}].role",
-            f"chat.messages[{index}].role must be ROLE_SYSTEM, ROLE_USER or ROLE_ASSISTANT.",
+            f"{field}.role",
+            f"{field}.role must be ROLE_SYSTEM, ROLE_USER, ROLE_ASSISTANT or ROLE_TOOL.",
         )
     require(
         len(message.name) <= MAX_SPEAKER_NAME_CHARACTERS,
-        f"chat.messages[{index}].name",
+        f"{field}.name",
         f"must have at most {MAX_SPEAKER_NAME_CHARACTERS} characters",
     )
-    return ChatMessage(role=role, content=message.content, name=message.name or None)
+    require(
+        not message.tool_calls or role == "assistant",
+        f"{field}.tool_calls",
+        "must be empty but with ROLE_ASSISTANT",
+    )
+    require(
+        not message.tool_call_id or role == "tool",
+        f"{field}.tool_call_id",
+        "must be empty but with ROLE_TOOL",
+    )
+    check_call_id(message.tool_call_id, f"{field}.tool_call_id")
+    return ChatMessage(
+        role=role,
+        content=message.content,
+        name=message.name or None,
+        tool_calls=to_tool_calls(message.tool_calls, f"{field}.tool_calls"),
+        tool_call_id=message.tool_call_id or None,
+    )

@@ -60,6 +60,12 @@ def _set_candidate(
         message.token_ids.extend(candidate.token_ids)
     if candidate.logprobs:
         _add_logprobs(message.logprobs, candidate.logprobs)
+    if candidate.reasoning:
+        message.reasoning_text = candidate.reasoning
+    for piece in candidate.tool_calls:
+        message.tool_calls.add(
+            index=piece.index, id=piece.id, name=piece.name, arguments_json=piece.arguments
+        )
     if candidate.finish is not None:
         set_finish(message.finish, candidate.finish)
 

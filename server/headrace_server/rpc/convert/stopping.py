@@ -25,6 +25,7 @@ _FINISH_REASONS: Final[Mapping[FinishReason, stopping_pb2.FinishReason.ValueType
     FinishReason.MAX_OUTPUT_TOKENS: stopping_pb2.FINISH_REASON_MAX_OUTPUT_TOKENS,
     FinishReason.CONTEXT_LENGTH: stopping_pb2.FINISH_REASON_CONTEXT_LENGTH,
     FinishReason.TIME_LIMIT: stopping_pb2.FINISH_REASON_TIME_LIMIT,
+    FinishReason.TOOL_CALLS: stopping_pb2.FINISH_REASON_TOOL_CALLS,
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from headrace.v1 import inference_service_pb2 as pb
-from headrace.v1 import logprobs_pb2, stopping_pb2
+from headrace.v1 import logprobs_pb2, stopping_pb2, tool_pb2
 from headrace_server.rpc.convert.response import to_responses
 from headrace_server.text.delta import (
     AnswerDelta,
@@ -15,6 +15,7 @@ from headrace_server.text.delta import (
     FinishReason,
     PromptInfo,
     Timing,
+    ToolCallPiece,
     Usage,
 )
 from headrace_server.text.logprobs import TextLogprobs
@@ -135,6 +136,51 @@ def joined(pieces, index):
     ids = [i for delta in deltas for i in delta.token_ids]
     told = [each.token_id for delta in deltas for each in delta.logprobs]
     return text, ids, told, [delta.HasField("finish") for delta in deltas]
+
+
+def test_reasoning_and_calls_stand_beside_the_text():
+    """Only the first piece of a call has its id and name."""
+    calls = [ToolCallPiece(0, "", "", "}"), ToolCallPiece(1, "c1", "f", "{")]
+    [response] = responses(
+        AnswerDelta([CandidateDelta(0, "H", (), reasoning="hm", tool_calls=calls)])
+    )
+    assert response.deltas == [
+        pb.CandidateDelta(
+            text="H",
+            reasoning_text="hm",
+            tool_calls=[
+                tool_pb2.ToolCallDelta(arguments_json="}"),
+                tool_pb2.ToolCallDelta(index=1, id="c1", name="f", arguments_json="{"),
+            ],
+        )
+    ]
+
+
+def test_huge_reasoning_and_calls_are_cut_below_one_mebibyte():
+    """Joined they are what was said, in the order of reasoning, text and calls."""
+    calls = [ToolCallPiece(i, f"c{i}", "f" * 64, "é🌊" * (i * 100_000 + 1)) for i in range(4)]
+    calls += [ToolCallPiece(4 + i, f"c{i}", "g", "") for i in range(9000)]
+    candidate = CandidateDelta(
+        0, "t" * 700_000, tuple(range(9)), reasoning="r" * 900_000, tool_calls=calls
+    )
+    pieces = responses(AnswerDelta([candidate], usage=Usage(1, 9)))
+    assert all(piece.ByteSize() < 2**20 for piece in pieces)
+    deltas = [delta for piece in pieces for delta in piece.deltas]
+    assert "".join(delta.reasoning_text for delta in deltas) == candidate.reasoning
+    assert "".join(delta.text for delta in deltas) == candidate.text
+    names, arguments = {}, {}
+    for call in (call for delta in deltas for call in delta.tool_calls):
+        names[call.index] = names.get(call.index, "") + call.id + call.name
+        arguments[call.index] = arguments.get(call.index, "") + call.arguments_json
+    assert names == {call.index: call.id + call.name for call in calls}
+    assert arguments == {call.index: call.arguments for call in calls}
+    said = [
+        kind
+        for delta in deltas
+        for kind, is_there in (("r", delta.reasoning_text), ("t", delta.text))
+        if is_there
+    ]
+    assert said == sorted(said)
 
 
 def test_a_huge_delta_is_cut_below_one_mebibyte():
