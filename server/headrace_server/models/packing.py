@@ -61,7 +61,8 @@ class PackedWeights:
         x = x.contiguous()
         product = torch.zeros(len(x), self.outputs)
         struct = ctypes.byref(self.struct())
-        kernels.add_product(product.data_ptr(), x.data_ptr(), len(x), struct)
+        workspace = torch.empty_like(x)
+        kernels.add_product(product.data_ptr(), x.data_ptr(), len(x), struct, workspace.data_ptr())
         return product
 
 
@@ -74,12 +75,13 @@ def pack_fp16(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedWeights:
 def pack_grouped(weights: GroupedWeights, bias: torch.Tensor | None) -> PackedWeights:
     """Pack a quantized matrix."""
     numbers = _by_panel(weights.numbers)  # [panels, in, 16]
-    groups = numbers.view(len(numbers), -1, GROUP_SIZE, PANEL_SIZE)
+    groups = numbers.view(len(numbers), -1, GROUP_SIZE // 4, 4, PANEL_SIZE)
+    quads = groups.transpose(-1, -2).contiguous()  # [panels, groups, 8, 16, 4]
     shared = [_by_panel(weights.scales)]  # [panels, groups, 16]
     if weights.offsets is None:
-        content, format_number = groups.view(torch.uint8).flatten(2), _INT8
+        content, format_number = quads.view(torch.uint8).flatten(2), _INT8
     else:
-        even, odd = groups[:, :, 0::2], groups[:, :, 1::2]
+        even, odd = quads[:, :, 0::2], quads[:, :, 1::2]
         content, format_number = (even | odd << 4).flatten(2), _INT4
         shared.append(_by_panel(weights.offsets))
     parts = [part.contiguous().view(torch.uint8) for part in shared]

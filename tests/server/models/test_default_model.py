@@ -189,11 +189,11 @@ def test_a_seeded_answer_is_the_same_in_any_batch(default_runner, make_sequences
 
 @pytest.mark.skipif(load_kernels() is None, reason="no compiled kernels here")
 def test_four_bits_are_those_of_the_file(default_runner, load_runner, make_sequences, tokenizer):
-    """With q4 the logits are those of the dequantized weights, since both are the same blocks."""
+    """With q4 the logits are those of the dequantized weights, but for inputs in 8 bits."""
     prompt = chat(tokenizer, QUESTION)
     logits = []
     for runner in (default_runner, load_runner("default", quantization="q4")):
         sequences = make_sequences(runner)
         logits.append(sequences.logits([sequences.row(sequences.add(prompt))]))
     # Other 4-bit numbers, rounded anew from the same weights, are off by about 3.
-    torch.testing.assert_close(*logits, atol=0.1, rtol=0.0)
+    torch.testing.assert_close(*logits, atol=1.5, rtol=0.0)

@@ -4,37 +4,82 @@ import pytest
 import torch
 from torch.nn import functional
 
-from headrace_server.models.kernels.library import load_kernels
+from headrace_server.models.kernels import library
+from headrace_server.models.kernels.build import build, usable_targets
 from headrace_server.models.packing import pack_fp16, pack_grouped
-from headrace_server.models.quantization import quantize_int4, quantize_int8
+from headrace_server.models.quantization import (
+    GROUP_SIZE,
+    GroupedWeights,
+    quantize_int4,
+    quantize_int8,
+)
 
-pytestmark = pytest.mark.skipif(load_kernels() is None, reason="no compiled kernels here")
+pytestmark = pytest.mark.skipif(library.load_kernels() is None, reason="no compiled kernels here")
 
 SHAPES = [(64, 64), (97, 32), (576, 1536), (33, 288), (16, 512)]
 
 
+@pytest.fixture(params=usable_targets(), autouse=True)
+def kernels(request, monkeypatch):
+    """The kernels of every instruction set that this CPU has, one after the other."""
+    kernels = library.CpuKernels(build(request.param), request.param)
+    monkeypatch.setattr(library, "load_kernels", lambda: kernels)
+
+
+def rounded_inputs(x):
+    """The inputs as matrices of 8 and 4 bits meet them: in 8 bits, by groups."""
+    groups = x.view(len(x), -1, GROUP_SIZE)
+    most = groups.abs().amax(-1, keepdim=True)
+    numbers = (groups * (torch.tensor(127.0) / most)).round()
+    return (numbers * (most / 127)).view(x.shape)
+
+
 def packings(outputs, inputs):
-    """A matrix in every format: as packed, and as the numbers that it stands for."""
+    """A matrix in every format: as packed, the numbers that it stands for, and its inputs."""
     torch.manual_seed(outputs)
     weight = torch.randn(outputs, inputs).half().float()
     bias = torch.randn(outputs)
     int8, int4 = quantize_int8(weight), quantize_int4(weight)
     return bias, [
-        (pack_fp16(weight, bias), weight),
-        (pack_grouped(int8, bias), int8.dequantize()),
-        (pack_grouped(int4, bias), int4.dequantize()),
+        (pack_fp16(weight, bias), weight, lambda x: x),
+        (pack_grouped(int8, bias), int8.dequantize(), rounded_inputs),
+        (pack_grouped(int4, bias), int4.dequantize(), rounded_inputs),
     ]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_product_is_that_of_the_dequantized_weights(shape):
-    """Every format and number of rows gives x W + b to fp32's accuracy."""
+    """Every format and number of rows gives x W + b of what it keeps to fp32's accuracy."""
     bias, packed = packings(*shape)
-    for num_rows in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 64):
+    for num_rows in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 17, 64):
         x = torch.randn(num_rows, shape[1])
-        for matrix, weight in packed:
-            expected = functional.linear(x.double(), weight.double(), bias.double()).float()
+        for matrix, weight, inputs in packed:
+            terms = (inputs(x).double(), weight.double(), bias.double())
+            expected = functional.linear(*terms).float()
             torch.testing.assert_close(matrix(x), expected, atol=2e-4, rtol=1e-5)
+
+
+def test_the_largest_numbers_do_not_overflow():
+    """Weights and inputs at the ends of their ranges give the exact sum."""
+    inputs = 64
+    x = torch.full((3, inputs), 127.0)
+    x[1] = -127.0
+    x[2, ::2] = -127.0
+    for sign in (1.0, -1.0):
+        numbers = torch.full((16, inputs), sign * 127.0)
+        assert torch.equal(pack_grouped(quantize_int8(numbers), None)(x), x @ numbers.T)
+    blocks = GroupedWeights(
+        numbers=torch.full((16, inputs), 15, dtype=torch.uint8),
+        scales=torch.ones(16, 2, dtype=torch.float16),
+        offsets=torch.zeros(16, 2, dtype=torch.float16),
+    )
+    assert torch.equal(pack_grouped(blocks, None)(x), x @ blocks.dequantize().T)
+    lowest = GroupedWeights(
+        numbers=torch.full((16, inputs), -128, dtype=torch.int8),
+        scales=torch.ones(16, 2, dtype=torch.float16),
+        offsets=None,
+    )
+    assert torch.equal(pack_grouped(lowest, None)(x), x @ lowest.dequantize().T)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -42,7 +87,7 @@ def test_a_row_is_the_same_to_the_bit_in_any_batch(shape):
     """The product of a row does not depend on how many rows there are, or which."""
     _, packed = packings(*shape)
     x = torch.randn(40, shape[1])
-    for matrix, _ in packed:
+    for matrix, _, _ in packed:
         together = matrix(x)
         for first, end in ((0, 1), (3, 5), (7, 10), (9, 13), (20, 25), (1, 40)):
             assert torch.equal(matrix(x[first:end]), together[first:end])
@@ -55,7 +100,7 @@ def test_nan_stays_in_its_row():
     spoilt = x.clone()
     spoilt[4], spoilt[6] = torch.nan, torch.inf
     kept = [0, 1, 2, 3, 5, 7, 8]
-    for matrix, _ in packed:
+    for matrix, _, _ in packed:
         product = matrix(spoilt)
         assert torch.equal(product[kept], matrix(x)[kept])
         assert product[4].isnan().all()

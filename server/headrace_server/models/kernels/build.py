@@ -22,16 +22,20 @@ _SOURCES = Path(__file__).parent / "cpu"
 _COMPILERS = ("c++", "g++", "clang++")
 _FLAGS = ("-O3", "-std=c++17", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-Wall")
 _TIMEOUT_SECONDS = 300
+_AVX2 = ("avx2", "fma", "f16c")
+_AVX2_FLAGS = ("-mavx2", "-mfma", "-mf16c")
 
 TARGETS: Mapping[str, tuple[frozenset[str], Sequence[str]]] = {
     "avx512": (
-        frozenset({"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx2", "fma", "f16c"}),
+        frozenset({"avx512f", "avx512bw", "avx512vl", "avx512_vnni", *_AVX2}),
         (
-            *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c"),
-            "-mprefer-vector-width=256",
+            *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512vnni", *_AVX2_FLAGS),
+            "-Wno-maybe-uninitialized",  # of which GCC accuses its own header
         ),
     ),
-    "avx2": (frozenset({"avx2", "fma", "f16c"}), ("-mavx2", "-mfma", "-mf16c")),
+    "avx2-vnni": (frozenset({"avx_vnni", *_AVX2}), ("-mavxvnni", *_AVX2_FLAGS)),
+    "avx2": (frozenset(_AVX2), _AVX2_FLAGS),
+    "neon-dotprod": (frozenset({"asimd", "asimddp"}), ("-march=armv8.2-a+dotprod",)),
     "neon": (frozenset({"asimd"}), ()),
 }
 """By name, the best first: what a CPU must have, and how the compiler is told."""
@@ -41,10 +45,15 @@ class KernelBuildError(Exception):
     """The kernels could not be compiled; the message is what the compiler said."""
 
 
+def usable_targets() -> Sequence[str]:
+    """Return the targets that this CPU can run, the best first."""
+    features = _cpu_features()
+    return [name for name, (needed, _) in TARGETS.items() if needed <= features]
+
+
 def choose_target() -> str | None:
     """Return the best target that this CPU can run; None when there is none."""
-    features = _cpu_features()
-    return next((name for name, (needed, _) in TARGETS.items() if needed <= features), None)
+    return next(iter(usable_targets()), None)
 
 
 def find_compiler() -> str | None:
@@ -103,14 +112,15 @@ def compile_kernels(compiler: str, target: str, output: Path) -> None:
 
 
 def _cpu_features() -> frozenset[str]:
-    if platform.machine().lower() in ("arm64", "aarch64"):
-        return frozenset({"asimd"})
+    is_arm = platform.machine().lower() in ("arm64", "aarch64")
+    always = frozenset({"asimd"} if is_arm else ())
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return frozenset()
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return frozenset(flags.partition(":")[2].split())
+        return always
+    name = "Features" if is_arm else "flags"
+    found = next((line for line in lines if line.startswith(name)), "")
+    return always | frozenset(found.partition(":")[2].split())
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from headrace_server.telemetry import log_event
 if TYPE_CHECKING:
     from pathlib import Path
 
-_INTERFACE_VERSION = 1
+_INTERFACE_VERSION = 2
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ _SIGNATURES = {
         *(_POINTER, _STRUCT(KvLayerStruct), _INT, _INT, _POINTER, _POINTER, _POINTER),
         *(_INT, _INT, _FLOAT, _POINTER),
     ),
-    "add_product": (_POINTER, _POINTER, _INT, _STRUCT(WeightsStruct)),
+    "add_product": (_POINTER, _POINTER, _INT, _STRUCT(WeightsStruct), _POINTER),
     "gate": (
         *(_POINTER, _INT, _STRUCT(NormStruct), _STRUCT(WeightsStruct), _STRUCT(WeightsStruct)),
         *(_POINTER, _POINTER),

@@ -58,12 +58,18 @@ class FusedCpuOperations:
         self._turns = torch.view_as_real(rotations).flatten(1)  # [context, head_dim]
         # What layers without rotation are turned by: by nothing.
         self._still = torch.tensor([[1.0, 0.0]]).repeat(1, rotations.shape[1])
+        self._cache: KvCache | None = None
+        self._kv_layers: Sequence[KvLayerStruct] = ()
 
     def bind(self, step: StepInputs, cache: KvCache) -> FusedCpuStep:
         """Lay out block tables and working memory; see `Operations.bind`."""
+        if self._cache is not cache:
+            self._cache = cache
+            self._kv_layers = [_kv_struct(layer) for layer in cache.layers]
         return FusedCpuStep(
             self._kernels,
             self._layers,
+            self._kv_layers,
             _Attention.of(step.rows, cache.block_size),
             self._turns[step.positions],
             self._still.expand(len(step.slots), -1).contiguous(),
@@ -78,6 +84,7 @@ class FusedCpuStep:
         self,
         kernels: CpuKernels,
         layers: Sequence[_LayerArguments],
+        kv_layers: Sequence[KvLayerStruct],
         attention: _Attention,
         turns: torch.Tensor,
         still: torch.Tensor,
@@ -85,12 +92,14 @@ class FusedCpuStep:
     ) -> None:
         self._kernels = kernels
         self._layers = layers
+        self._kv_layers = kv_layers
         self._attention = attention
         self._turns = turns
         self._still = still
         self._slots = slots
         num_tokens, first = len(slots), layers[0]
-        self._normed = torch.empty(num_tokens, first.projection.qkv.inputs)
+        widest = max(first.projection.qkv.inputs, first.output.inputs, first.down.inputs)
+        self._workspace = torch.empty(num_tokens, widest)
         self._projected = torch.empty(num_tokens, first.projection.qkv.outputs)
         self._queries = torch.empty(num_tokens, first.output.inputs)
         self._attended = torch.empty(num_tokens, first.output.inputs)
@@ -107,8 +116,8 @@ class FusedCpuStep:
             byref(self._layers[layer.index].projection),
             turns.data_ptr(),
             self._slots.data_ptr(),
-            byref(_kv_struct(cache)),
-            self._normed.data_ptr(),
+            byref(self._kv_layers[layer.index]),
+            self._workspace.data_ptr(),
             self._projected.data_ptr(),
             self._queries.data_ptr(),
         )
@@ -120,7 +129,7 @@ class FusedCpuStep:
         head_dim = cache.keys.shape[2]
         self._kernels.attend(
             queries.data_ptr(),
-            byref(_kv_struct(cache)),
+            byref(self._kv_layers[layer.index]),
             queries.shape[1] // head_dim,
             len(queries),
             attention.positions.ctypes.data,
@@ -135,23 +144,30 @@ class FusedCpuStep:
 
     def add_projection_(self, hidden: torch.Tensor, attended: torch.Tensor, layer: Layer) -> None:
         """See `StepOperations.add_projection_`."""
-        weights = byref(self._layers[layer.index].output)
-        self._kernels.add_product(hidden.data_ptr(), attended.data_ptr(), len(hidden), weights)
+        self._add_product_(hidden, attended, self._layers[layer.index].output)
 
     def add_gated_mlp_(self, hidden: torch.Tensor, layer: Layer) -> None:
         """See `StepOperations.add_gated_mlp_`."""
         arguments = self._layers[layer.index]
-        gated = self._gated.data_ptr()
         self._kernels.gate(
             hidden.data_ptr(),
             len(hidden),
             byref(arguments.mlp_norm),
             byref(arguments.gate),
             byref(arguments.up),
-            self._normed.data_ptr(),
-            gated,
+            self._workspace.data_ptr(),
+            self._gated.data_ptr(),
         )
-        self._kernels.add_product(hidden.data_ptr(), gated, len(hidden), byref(arguments.down))
+        self._add_product_(hidden, self._gated, arguments.down)
+
+    def _add_product_(self, hidden: torch.Tensor, x: torch.Tensor, weights: WeightsStruct) -> None:
+        self._kernels.add_product(
+            hidden.data_ptr(),
+            x.data_ptr(),
+            len(hidden),
+            byref(weights),
+            self._workspace.data_ptr(),
+        )
 
     def head_logits(
         self, hidden: torch.Tensor, token_indices: torch.Tensor, norm: Norm, head: Linear
@@ -159,14 +175,14 @@ class FusedCpuStep:
         """See `StepOperations.head_logits`."""
         weights = _packed(head)
         logits = torch.empty(len(token_indices), weights.outputs)
-        normed = torch.empty(len(token_indices), weights.inputs)
+        workspace = torch.empty(len(token_indices), weights.inputs)
         self._kernels.head(
             hidden.data_ptr(),
             token_indices.data_ptr(),
             len(token_indices),
             byref(_norm_struct(norm)),
             byref(weights.struct()),
-            normed.data_ptr(),
+            workspace.data_ptr(),
             logits.data_ptr(),
         )
         return logits

@@ -13,7 +13,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler he
 
 
 @needs_compiler
-@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize("target", ["avx2", "avx2-vnni", "avx512"])
 def test_x86_kernels_compile(tmp_path, target):
     """A target need not be this machine's to be compiled."""
     if "asimd" in kernels._cpu_features():
@@ -22,12 +22,13 @@ def test_x86_kernels_compile(tmp_path, target):
     assert (tmp_path / "made.so").stat().st_size > 10_000
 
 
-def test_arm_kernels_compile(tmp_path):
+@pytest.mark.parametrize("target", ["neon", "neon-dotprod"])
+def test_arm_kernels_compile(tmp_path, target):
     """The cross compiler takes the NEON side of every function."""
     compiler = shutil.which("aarch64-linux-gnu-g++")
     if compiler is None:
         pytest.skip("no compiler for ARM here")
-    kernels.compile_kernels(compiler, "neon", tmp_path / "made.so")
+    kernels.compile_kernels(compiler, target, tmp_path / "made.so")
     assert (tmp_path / "made.so").stat().st_size > 10_000
 
 

@@ -7,7 +7,8 @@ import torch
 
 from headrace_server.engine.model_runner import BatchRow
 from headrace_server.models.decoder import Layer, Norm
-from headrace_server.models.kernels.library import load_kernels
+from headrace_server.models.kernels.build import build, usable_targets
+from headrace_server.models.kernels.library import CpuKernels, load_kernels
 from headrace_server.models.kv_cache import KvCache, LayerCache
 from headrace_server.models.linear import DenseLinear
 from headrace_server.models.operations.fused_cpu import FusedCpuOperations
@@ -31,6 +32,12 @@ SHAPES = {
 }
 
 
+@pytest.fixture(params=usable_targets())
+def kernels(request):
+    """The kernels of every instruction set that this CPU has, one after the other."""
+    return CpuKernels(build(request.param), request.param)
+
+
 @dataclasses.dataclass
 class Both:
     """A layer in both forms, and a cache for each."""
@@ -40,7 +47,7 @@ class Both:
     operations: tuple[FusedCpuOperations, ReferenceOperations]
 
 
-def make_both(name, dtype=torch.float32):
+def make_both(kernels, name, dtype=torch.float32):
     heads, kv_heads, head_dim, window, is_normalised, block_size = SHAPES[name]
     torch.manual_seed(1)
 
@@ -78,7 +85,7 @@ def make_both(name, dtype=torch.float32):
     angles = torch.rand(CONTEXT, head_dim // 2) * 6
     rotations = torch.polar(torch.ones_like(angles), angles)
     operations = (
-        FusedCpuOperations(load_kernels(), layers[:1], rotations),
+        FusedCpuOperations(kernels, layers[:1], rotations),
         ReferenceOperations(rotations, {window}, PRECISION),
     )
     return Both(layers, caches, operations)
@@ -111,9 +118,9 @@ SPANS = [(0, 1), (40, 1), (41, 1), (100, 1), (15, 1), (16, 1), (0, 70), (33, 9),
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_layer_equals_plain_torch(name, dtype):
+def test_a_layer_equals_plain_torch(kernels, name, dtype):
     """Decode rows and parts of prompts give the same hidden state, keys and values."""
-    both = make_both(name, dtype)
+    both = make_both(kernels, name, dtype)
     block_size = SHAPES[name][5]
     step = step_of(SPANS, block_size)
     hidden = torch.randn(len(step.slots), HIDDEN)
@@ -131,16 +138,16 @@ def test_a_layer_equals_plain_torch(name, dtype):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_token_is_the_same_to_the_bit_alone_and_in_any_batch(name):
+def test_a_token_is_the_same_to_the_bit_alone_and_in_any_batch(kernels, name):
     """A row alone, token by token, gives what it gives as a part of a large step."""
     block_size = SHAPES[name][5]
-    together = make_both(name, torch.float16)
+    together = make_both(kernels, name, torch.float16)
     step = step_of(SPANS, block_size)
     hidden = torch.randn(len(step.slots), HIDDEN)
     _, expected = run(together, 0, step, hidden)
     first = 0
     for row in step.rows:
-        alone = make_both(name, torch.float16)
+        alone = make_both(kernels, name, torch.float16)
         for offset in range(len(row.token_ids)):
             token = dataclasses.replace(row, token_ids=[0], start=row.start + offset)
             single = build_step_inputs([token], block_size, torch.device("cpu"))
@@ -150,9 +157,9 @@ def test_a_token_is_the_same_to_the_bit_alone_and_in_any_batch(name):
         first += len(row.token_ids)
 
 
-def test_what_an_earlier_owner_left_in_a_block_is_not_read():
+def test_what_an_earlier_owner_left_in_a_block_is_not_read(kernels):
     """NaN behind a sequence's own tokens does not reach it."""
-    both = make_both("grouped")
+    both = make_both(kernels, "grouped")
     step = step_of([(0, 5), (0, 1), (0, 19)], 16)
     hidden = torch.randn(len(step.slots), HIDDEN)
     _, expected = run(both, 0, step, hidden)
@@ -163,9 +170,9 @@ def test_what_an_earlier_owner_left_in_a_block_is_not_read():
     assert torch.equal(actual, expected)
 
 
-def test_the_head_takes_the_tokens_that_are_named():
+def test_the_head_takes_the_tokens_that_are_named(kernels):
     """Logits are those of the named tokens, in their order."""
-    both = make_both("grouped")
+    both = make_both(kernels, "grouped")
     torch.manual_seed(2)
     norm = Norm(torch.rand(HIDDEN) + 0.5, 1e-5)
     weight = torch.randn(100, HIDDEN).half().float()

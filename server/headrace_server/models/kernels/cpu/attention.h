@@ -1,15 +1,18 @@
-// Attention of one query position over a paged context, read in place.
+// Attention of a few query rows over one paged context, read in place.
 //
-// The keys of a block lie [head_dim, block_size], so that the scores of eight tokens are one
-// vector; the values lie [block_size, head_dim]. The arithmetic for a query depends on its own
-// context only: it is the same to the bit in a prompt, in a part of one, and while decoding.
+// The keys of a block lie [head_dim, block_size], so that the scores of eight or sixteen tokens
+// are one vector; the values lie [block_size, head_dim]. The query heads that share a KV head are
+// computed together, in prompts those of neighbouring positions too. The arithmetic for a query
+// depends on its own context only: it is the same to the bit in a prompt, in a part of one, and
+// while decoding.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "simd.h"
+#include "panel.h"
+#include "rows.h"
 
 namespace headrace {
 
@@ -29,73 +32,99 @@ struct Cache {
   }
 };
 
-constexpr int kMaxShared = 4;   // query heads computed together
-constexpr int kValueLanes = 3;  // vectors of a head computed together: 4 x 3 sums are registers
+#if defined(__AVX512F__)
+constexpr int kQueryRows = 12;  // sums that are registers together
+#else
+constexpr int kQueryRows = 6;
+#endif
 
-// Scores of `shared` query heads, [shared, stride], for `lanes` vectors of tokens.
-template <class T, int shared, int lanes>
-void score(const float* queries, const T* keys, int head_dim, int block_size, Floats scale,
-           float* scores, int64_t stride) {
-  Floats acc[shared][lanes];
-  for (int h = 0; h < shared; ++h) {
-    for (int l = 0; l < lanes; ++l) acc[h][l] = zero();
+constexpr int kValueBlocks = 16;  // whose values stay in the L1 cache while heads are gone through
+
+// Heads and neighbouring positions that meet one KV head: row r is head r % heads of the
+// position first_position + r / heads.
+struct QueryTile {
+  int first_position;
+  int positions;
+  int heads;
+
+  int rows() const { return positions * heads; }
+  int position(int row) const { return first_position + row / heads; }
+  int last_position() const { return first_position + positions - 1; }
+};
+
+// What a tile is computed in; rows are those of the tile.
+struct TileMemory {
+  float* queries;  // [rows, head_dim]
+  float* sums;     // [rows, head_dim]
+  float* scores;   // [rows, stride]
+  int64_t stride;  // at least the context, rounded up to whole blocks
+
+  static size_t floats(int head_dim, int64_t stride) {
+    return static_cast<size_t>(kQueryRows) * (2 * head_dim + stride);
   }
-  for (int d = 0; d < head_dim; ++d) {
-    Floats key[lanes];
-    for (int l = 0; l < lanes; ++l) key[l] = load(keys + d * block_size + l * kLanes);
-    for (int h = 0; h < shared; ++h) {
-      const Floats query = broadcast(queries[h * head_dim + d]);
-      for (int l = 0; l < lanes; ++l) acc[h][l] = fma(query, key[l], acc[h][l]);
-    }
+  TileMemory(float* memory, int head_dim, int64_t stride)
+      : queries(memory),
+        sums(memory + kQueryRows * head_dim),
+        scores(memory + 2 * kQueryRows * head_dim),
+        stride(stride) {}
+};
+
+// Scores of the rows with a vector of tokens of a block.
+template <class Vector, int rows, class T>
+void score(const TileMemory& memory, const T* keys, int head_dim, int block_size, float scale,
+           float* scores) {
+  Vector acc[rows];
+  for (Vector& each : acc) each = filled<Vector>(0);
+  Rows<rows> queries(memory.queries, head_dim);
+  for (int d = 0; d < head_dim; ++d, queries.advance()) {
+    const Vector key = load_as<Vector>(keys + d * block_size);
+    for (int r = 0; r < rows; ++r) acc[r] = fma(filled<Vector>(queries[r]), key, acc[r]);
   }
-  for (int h = 0; h < shared; ++h) {
-    for (int l = 0; l < lanes; ++l) store(scores + h * stride + l * kLanes, acc[h][l] * scale);
-  }
+  for (int r = 0; r < rows; ++r) store(scores + r * memory.stride, acc[r] * filled<Vector>(scale));
 }
 
-template <class T, int shared>
-void score_block(const float* queries, const T* keys, int head_dim, int block_size, Floats scale,
-                 float* scores, int64_t stride) {
-  int t = 0;
-  for (; t + 2 * kLanes <= block_size; t += 2 * kLanes) {
-    score<T, shared, 2>(queries, keys + t, head_dim, block_size, scale, scores + t, stride);
+// Adds the values of the first `tokens` of the blocks, weighted, to a vector at `d` of all rows'
+// sums.
+template <class Vector, int rows, class T>
+void add_values(const TileMemory& memory, const float* weights, const Cache<T>& cache, int kv_head,
+                const int32_t* blocks, int tokens, int d) {
+  Vector acc[rows];
+  float* sums = memory.sums + d;
+  for (int r = 0; r < rows; ++r) acc[r] = load_as<Vector>(sums + r * cache.head_dim);
+  Rows<rows> weight(weights, memory.stride);
+  const T* values = nullptr;
+  // One loop over tokens and not two: compilers keep the sums in memory within the inner one.
+  for (int left = 0; tokens > 0; --tokens, --left) {
+    if (left == 0) {
+      values = cache.values + cache.offset(*blocks++, kv_head) + d;
+      left = cache.block_size;
+    }
+    const Vector value = load_as<Vector>(values);
+    for (int r = 0; r < rows; ++r) acc[r] = fma(filled<Vector>(weight[r]), value, acc[r]);
+    weight.advance();
+    values += cache.head_dim;
   }
-  if (t < block_size) {
-    score<T, shared, 1>(queries, keys + t, head_dim, block_size, scale, scores + t, stride);
-  }
+  for (int r = 0; r < rows; ++r) store(sums + r * cache.head_dim, acc[r]);
 }
 
-// Adds the values of a block, weighted, to `lanes` vectors of `shared` heads.
-template <class T, int shared, int lanes>
-void add_values(const float* weights, int64_t stride, const T* values, int tokens, int head_dim,
-                float* out) {
-  Floats acc[shared][lanes];
-  for (int h = 0; h < shared; ++h) {
-    for (int l = 0; l < lanes; ++l) acc[h][l] = load(out + h * head_dim + l * kLanes);
-  }
-  for (int t = 0; t < tokens; ++t) {
-    Floats value[lanes];
-    for (int l = 0; l < lanes; ++l) value[l] = load(values + t * head_dim + l * kLanes);
-    for (int h = 0; h < shared; ++h) {
-      const Floats weight = broadcast(weights[h * stride + t]);
-      for (int l = 0; l < lanes; ++l) acc[h][l] = fma(weight, value[l], acc[h][l]);
-    }
-  }
-  for (int h = 0; h < shared; ++h) {
-    for (int l = 0; l < lanes; ++l) store(out + h * head_dim + l * kLanes, acc[h][l]);
-  }
+// Calls `work(vector type, at)` until `size`, a multiple of 8, is covered.
+template <class Work>
+void for_each_vector(int size, Work work) {
+  int at = 0;
+  for (; at + kPanel <= size; at += kPanel) work(Panel(), at);
+  if (at < size) work(Floats(), at);
 }
 
 // Softmax weights of scores [begin, end), unscaled; what is outside becomes 0. Returns their sum.
-inline float exponentiate(float* scores, int padded_begin, int begin, int end, int padded_end) {
+inline float exponentiate(float* scores, int begin, int end, int padded_end) {
   const float hidden = -std::numeric_limits<float>::infinity();
-  std::fill(scores + padded_begin, scores + begin, hidden);
+  std::fill(scores, scores + begin, hidden);
   std::fill(scores + end, scores + padded_end, hidden);
-  Floats top = load(scores + padded_begin);
-  for (int t = padded_begin; t < padded_end; t += kLanes) top = max(load(scores + t), top);
+  Floats top = load(scores);
+  for (int t = 0; t < padded_end; t += kLanes) top = max(load(scores + t), top);
   const Floats shift = broadcast(largest(top));
   Floats total = zero();
-  for (int t = padded_begin; t < padded_end; t += kLanes) {
+  for (int t = 0; t < padded_end; t += kLanes) {
     const Floats weight = exp(load(scores + t) - shift);
     store(scores + t, weight);
     total = total + weight;
@@ -103,69 +132,41 @@ inline float exponentiate(float* scores, int padded_begin, int begin, int end, i
   return sum(total);
 }
 
-// Attends for the `shared` query heads, [shared, head_dim], of one KV head at `position`.
-//
-// `scores` is working memory for `shared` times `stride` floats, `stride` at least the context
-// rounded up to whole blocks. A window of 0 has no limit.
-template <class T, int shared>
-void attend(const float* queries, const Cache<T>& cache, int kv_head, const int32_t* blocks,
-            int position, int window, float scale, float* scores, int64_t stride, float* out) {
+// Turns `memory.queries` into `memory.sums`. A window of 0 has no limit.
+template <int rows, class T>
+void attend(const QueryTile& tile, const Cache<T>& cache, int kv_head, const int32_t* blocks,
+            int window, float scale, const TileMemory& memory) {
   const int size = cache.block_size;
-  const int end = position + 1;
-  const int begin = window > 0 ? std::max(0, end - window) : 0;
-  const int first_block = begin / size;
-  const int last_block = position / size;
-  const int64_t base = static_cast<int64_t>(first_block) * size;
-  const Floats scales = broadcast(scale);
+  const auto begin_of = [&](int position) { return window > 0 ? std::max(0, position + 1 - window) : 0; };
+  const int first_block = begin_of(tile.first_position) / size;
+  const int last_block = tile.last_position() / size;
+  const int base = first_block * size;
   for (int b = first_block; b <= last_block; ++b) {
     const T* keys = cache.keys + cache.offset(blocks[b], kv_head);
-    score_block<T, shared>(queries, keys, cache.head_dim, size, scales,
-                           scores + static_cast<int64_t>(b) * size - base, stride);
+    for_each_vector(size, [&](auto vector, int t) {
+      score<decltype(vector), rows>(memory, keys + t, cache.head_dim, size, scale,
+                                    memory.scores + b * size - base + t);
+    });
   }
-  const int padded = (last_block - first_block + 1) * size;
-  float totals[shared];
-  for (int h = 0; h < shared; ++h) {
-    totals[h] = exponentiate(scores + h * stride, 0, static_cast<int>(begin - base),
-                             static_cast<int>(end - base), padded);
+  float totals[rows];
+  for (int r = 0; r < rows; ++r) {
+    const int position = tile.position(r);
+    totals[r] = exponentiate(memory.scores + r * memory.stride, begin_of(position) - base,
+                             position + 1 - base, (last_block + 1) * size - base);
   }
-  std::fill(out, out + shared * cache.head_dim, 0.0f);
-  for (int b = first_block; b <= last_block; ++b) {
-    const T* values = cache.values + cache.offset(blocks[b], kv_head);
-    const int64_t at = static_cast<int64_t>(b) * size - base;
-    // Behind the query's own position lies what an earlier owner of the block left.
-    const int tokens = std::min(size, end - b * size);
-    int d = 0;
-    for (; d + kValueLanes * kLanes <= cache.head_dim; d += kValueLanes * kLanes) {
-      add_values<T, shared, kValueLanes>(scores + at, stride, values + d, tokens, cache.head_dim,
-                                         out + d);
-    }
-    for (; d < cache.head_dim; d += kLanes) {
-      add_values<T, shared, 1>(scores + at, stride, values + d, tokens, cache.head_dim, out + d);
-    }
+  std::fill(memory.sums, memory.sums + rows * cache.head_dim, 0.0f);
+  for (int b = first_block; b <= last_block; b += kValueBlocks) {
+    // Behind the last position lies what an earlier owner of the block left.
+    const int tokens = std::min(kValueBlocks * size, tile.last_position() + 1 - b * size);
+    for_each_vector(cache.head_dim, [&](auto vector, int d) {
+      add_values<decltype(vector), rows>(memory, memory.scores + b * size - base, cache, kv_head,
+                                         blocks + b, tokens, d);
+    });
   }
-  for (int h = 0; h < shared; ++h) {
-    const Floats inverse = broadcast(1.0f / totals[h]);
-    for (int d = 0; d < cache.head_dim; d += kLanes) {
-      store(out + h * cache.head_dim + d, load(out + h * cache.head_dim + d) * inverse);
-    }
-  }
-}
-
-template <class T>
-void attend(const float* queries, const Cache<T>& cache, int heads, int kv_head,
-            const int32_t* blocks, int position, int window, float scale, float* scores,
-            int64_t stride, float* out) {
-  while (heads > 0) {
-    const int shared = std::min(heads, kMaxShared);
-    switch (shared) {
-      case 1: attend<T, 1>(queries, cache, kv_head, blocks, position, window, scale, scores, stride, out); break;
-      case 2: attend<T, 2>(queries, cache, kv_head, blocks, position, window, scale, scores, stride, out); break;
-      case 3: attend<T, 3>(queries, cache, kv_head, blocks, position, window, scale, scores, stride, out); break;
-      default: attend<T, 4>(queries, cache, kv_head, blocks, position, window, scale, scores, stride, out); break;
-    }
-    heads -= shared;
-    queries += shared * cache.head_dim;
-    out += shared * cache.head_dim;
+  for (int r = 0; r < rows; ++r) {
+    float* sums = memory.sums + r * cache.head_dim;
+    const Floats inverse = broadcast(1.0f / totals[r]);
+    for (int d = 0; d < cache.head_dim; d += kLanes) store(sums + d, load(sums + d) * inverse);
   }
 }
 

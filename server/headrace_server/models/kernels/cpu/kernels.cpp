@@ -1,5 +1,5 @@
-// The fused operations of a decoder's step on a CPU; called from operations/cpu.py, whose
-// structures mirror those here.
+// The fused operations of a decoder's step on a CPU; called from operations/fused_cpu.py; the
+// structures of library.py mirror those here.
 //
 // Each is one parallel region: a pool of threads is woken five times per layer and not thirty.
 // Work is cut by panels of weights or by heads, never within a sum.
@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "attention.h"
 #include "product.h"
@@ -41,14 +42,47 @@ Range my_part(int count) {
           static_cast<int>(static_cast<int64_t>(count) * (me + 1) / threads)};
 }
 
-void normalise(const float* x, const float* weight, float epsilon, int width, float* out) {
+// What a row of `x` is multiplied by before its weights.
+float norm_factor(const float* x, float epsilon, int width) {
   Floats squares = zero();
   for (int i = 0; i < width; i += kLanes) {
     const Floats v = load(x + i);
     squares = fma(v, v, squares);
   }
-  const Floats factor = broadcast(1.0f / std::sqrt(sum(squares) / width + epsilon));
-  for (int i = 0; i < width; i += kLanes) store(out + i, load(x + i) * factor * load(weight + i));
+  return 1.0f / std::sqrt(sum(squares) / width + epsilon);
+}
+
+void normalise(float* x, const float* weight, float epsilon, int width) {
+  const Floats factor = broadcast(norm_factor(x, epsilon, width));
+  for (int i = 0; i < width; i += kLanes) store(x + i, load(x + i) * factor * load(weight + i));
+}
+
+// Working memory for the rows of one product, as floats or as groups.
+union Workspace {
+  void* memory;
+  float* floats;
+  InputGroup* groups;
+
+  Inputs inputs() const {
+    Inputs result;
+    result.floats = floats;
+    return result;
+  }
+};
+
+// Writes row `row` of a product with `w`: input i and the seven after it are `values(i)`.
+template <class Values>
+void write_row(const Weights& w, int64_t row, Values values, Workspace out) {
+  if (w.format == Format::kFp16) {
+    float* to = out.floats + row * w.inputs;
+    for (int i = 0; i < w.inputs; i += kLanes) store(to + i, values(i));
+    return;
+  }
+  InputGroup* to = out.groups + row * (w.inputs / kGroup);
+  for (int i = 0; i < w.inputs; i += kGroup, ++to) {
+    const Floats x[] = {values(i), values(i + 8), values(i + 16), values(i + 24)};
+    round_group(x, to);
+  }
 }
 
 Floats silu(Floats x) { return x / (broadcast(1.0f) + exp(zero() - x)); }
@@ -56,11 +90,11 @@ Floats silu(Floats x) { return x / (broadcast(1.0f) + exp(zero() - x)); }
 // Multiplies the panels of the calling thread and hands each to
 // `finish(first output, sums [rows, 16], width)`. `sums` holds `kTogether` panels.
 template <class Finish>
-void multiply(const Weights& w, const float* x, int rows, float* sums, Finish finish) {
+void multiply(const Weights& w, Inputs x, int rows, float* sums, Finish finish) {
   const Range part = my_part(panel_count(w));
   for (int first = part.begin; first < part.end; first += kTogether) {
     const int panels = std::min(kTogether, part.end - first);
-    multiply_panels(w, first, panels, x, w.inputs, rows, sums);
+    multiply_panels(w, first, panels, x, rows, sums);
     for (int p = 0; p < panels; ++p) {
       const int output = (first + p) * kPanel;
       finish(output, sums + static_cast<int64_t>(p) * rows * kPanel, std::min(kPanel, w.outputs - output));
@@ -83,7 +117,7 @@ using namespace headrace;
 extern "C" {
 
 // Raised with every change of a structure or a signature below.
-int32_t headrace_interface_version() { return 1; }
+int32_t headrace_interface_version() { return 2; }
 
 struct Norm {
   const float* weight;
@@ -149,36 +183,116 @@ void store_token(const float* keys, const float* values, const Cache<T>& cache, 
   }
 }
 
-// Normalises all rows, each thread a part; all are there after it.
-void normalise_rows(const float* x, const Norm& norm, int rows, int width, float* out) {
+// Makes row r of a product with `w` of row `source(r)` of `x`, normalised; each thread does a
+// part, and all rows are there after it.
+template <class Source>
+Inputs normalised_rows(const float* x, const Norm& norm, const Weights& w, int rows, Source source,
+                       void* workspace) {
+  const Workspace out{workspace};
   const Range part = my_part(rows);
   for (int r = part.begin; r < part.end; ++r) {
-    normalise(x + static_cast<int64_t>(r) * width, norm.weight, norm.epsilon, width,
-              out + static_cast<int64_t>(r) * width);
+    const float* from = x + source(r) * w.inputs;
+    const Floats factor = broadcast(norm_factor(from, norm.epsilon, w.inputs));
+    write_row(w, r, [&](int i) { return load(from + i) * factor * load(norm.weight + i); }, out);
   }
 #pragma omp barrier
+  return out.inputs();
+}
+
+// The same of rows as they are.
+Inputs plain_rows(const float* x, const Weights& w, int rows, void* workspace) {
+  if (w.format == Format::kFp16) return Inputs{x};
+  const Workspace out{workspace};
+  const Range part = my_part(rows);
+  for (int r = part.begin; r < part.end; ++r) {
+    const float* from = x + static_cast<int64_t>(r) * w.inputs;
+    write_row(w, r, [&](int i) { return load(from + i); }, out);
+  }
+#pragma omp barrier
+  return out.inputs();
+}
+
+int64_t same_row(int row) { return row; }
+
+// A tile of a step's tokens: `count` neighbours from `first` on.
+struct TokenTile {
+  int first;
+  int count;
+};
+
+// Cuts tokens into neighbouring positions of one row, at most `most` (a power of two) and never
+// across a multiple of it: what a position is computed with must not depend on a later block.
+std::vector<TokenTile> cut_tokens(int tokens, const int32_t* positions, const int32_t* rows,
+                                  int most) {
+  std::vector<TokenTile> tiles;
+  for (int token = 0; token < tokens; ++token) {
+    const bool continues = token > 0 && rows[token] == rows[token - 1] &&
+                           positions[token] == positions[token - 1] + 1 &&
+                           positions[token] % most != 0;
+    if (continues) {
+      ++tiles.back().count;
+    } else {
+      tiles.push_back({token, 1});
+    }
+  }
+  return tiles;
+}
+
+int largest_power_of_two(int at_most) {
+  int power = 1;
+  while (2 * power <= at_most) power *= 2;
+  return power;
+}
+
+// Attends for the tokens of a tile with the query heads of one KV head.
+template <class T>
+void attend_tile(const float* queries, const Cache<T>& cache, int heads, int kv_head,
+                 QueryTile tile, const int32_t* blocks, int window, float scale,
+                 const TileMemory& memory, float* out) {
+  const int shared = heads / cache.kv_heads;
+  const int head_dim = cache.head_dim;
+  const int64_t width = static_cast<int64_t>(heads) * head_dim;
+  for (int first = 0; first < shared; first += kQueryRows) {
+    tile.heads = std::min(kQueryRows, shared - first);
+    const int64_t at = static_cast<int64_t>(kv_head * shared + first) * head_dim;
+    const int row_floats = tile.heads * head_dim;
+    for (int p = 0; p < tile.positions; ++p) {
+      const float* from = queries + p * width + at;
+      std::copy(from, from + row_floats, memory.queries + p * row_floats);
+    }
+    with_rows<kQueryRows>(tile.rows(), [&](auto rows) {
+      attend<rows.value>(tile, cache, kv_head, blocks, window, scale, memory);
+    });
+    for (int p = 0; p < tile.positions; ++p) {
+      const float* from = memory.sums + p * row_floats;
+      std::copy(from, from + row_floats, out + p * width + at);
+    }
+  }
 }
 
 template <class T>
-void attend_rows(const float* queries, const KvLayer& layer, int heads, int tokens,
-                 const int32_t* positions, const int32_t* token_rows, const int32_t* block_tables,
-                 int table_width, int window, float scale, float* out) {
+void attend_tokens(const float* queries, const KvLayer& layer, int heads, int tokens,
+                   const int32_t* positions, const int32_t* token_rows,
+                   const int32_t* block_tables, int table_width, int window, float scale,
+                   float* out) {
   const Cache<T> cache = cache_of<T>(layer);
-  const int shared = heads / cache.kv_heads;
   const int64_t width = static_cast<int64_t>(heads) * cache.head_dim;
   const int64_t stride = static_cast<int64_t>(table_width) * cache.block_size;
+  const int most = std::min(largest_power_of_two(kQueryRows / (heads / cache.kv_heads)), 8);
+  const std::vector<TokenTile> tiles = cut_tokens(tokens, positions, token_rows, most);
+  const int count = static_cast<int>(tiles.size());
 #pragma omp parallel
   {
-    float* scores = scratch(static_cast<size_t>(kMaxShared) * stride);
-    // Tokens differ in length, so the threads take what is next; a KV head of neighbours stays.
-#pragma omp for schedule(dynamic, 4)
-    for (int item = 0; item < tokens * cache.kv_heads; ++item) {
-      const int token = item % tokens;
-      const int kv_head = item / tokens;
-      const int64_t at = token * width + static_cast<int64_t>(kv_head) * shared * cache.head_dim;
-      attend<T>(queries + at, cache, shared, kv_head,
-                block_tables + static_cast<int64_t>(token_rows[token]) * table_width,
-                positions[token], window, scale, scores, stride, out + at);
+    const TileMemory memory(scratch(TileMemory::floats(cache.head_dim, stride)), cache.head_dim,
+                            stride);
+    // Contexts differ in length, so the threads take what is next; a KV head of neighbours stays.
+#pragma omp for schedule(dynamic, 1)
+    for (int item = 0; item < count * cache.kv_heads; ++item) {
+      const TokenTile& tile = tiles[item % count];
+      attend_tile(queries + tile.first * width, cache, heads, item / count,
+                  {positions[tile.first], tile.count, 0},
+                  block_tables + static_cast<int64_t>(token_rows[tile.first]) * table_width,
+                  window, scale, memory, out + tile.first * width);
     }
   }
 }
@@ -188,19 +302,23 @@ void attend_rows(const float* queries, const KvLayer& layer, int heads, int toke
 
 extern "C" {
 
+// In all of them `workspace` is memory for the inputs of a product: as many floats as the rows have
+// inputs.
+
 // queries [tokens, heads * head_dim] from hidden [tokens, inputs]; keys and values go to `slots`.
 void headrace_project_and_store(const float* hidden, int32_t tokens, const Projection* projection,
                                 const float* rotations, const int64_t* slots, const KvLayer* layer,
-                                float* normed, float* projected, float* queries) {
+                                void* workspace, float* projected, float* queries) {
   const Weights& w = projection->qkv;
   const int head_dim = layer->head_dim;
   const int kv_width = layer->kv_heads * head_dim;
   const int query_width = w.outputs - 2 * kv_width;
 #pragma omp parallel
   {
-    normalise_rows(hidden, projection->input_norm, tokens, w.inputs, normed);
+    const Inputs x =
+        normalised_rows(hidden, projection->input_norm, w, tokens, same_row, workspace);
     float* sums = scratch(static_cast<size_t>(tokens) * kTogether * kPanel);
-    multiply(w, normed, tokens, sums, [&](int first, const float* result, int width) {
+    multiply(w, x, tokens, sums, [&](int first, const float* result, int width) {
       for_each_output(tokens, result, width, [&](int row, int i, float y) {
         projected[static_cast<int64_t>(row) * w.outputs + first + i] = y;
       });
@@ -212,7 +330,7 @@ void headrace_project_and_store(const float* hidden, int32_t tokens, const Proje
       const float* turns = rotations + static_cast<int64_t>(token) * head_dim;
       for (int at = 0; at < query_width + kv_width; at += head_dim) {
         const Norm& norm = at < query_width ? projection->query_norm : projection->key_norm;
-        if (norm.weight) normalise(heads + at, norm.weight, norm.epsilon, head_dim, heads + at);
+        if (norm.weight) normalise(heads + at, norm.weight, norm.epsilon, head_dim);
         rotate(heads + at, turns, head_dim);
       }
       std::copy(heads, heads + query_width, queries + static_cast<int64_t>(token) * query_width);
@@ -233,21 +351,23 @@ void headrace_attend(const float* queries, const KvLayer* layer, int32_t heads, 
                      const int32_t* block_tables, int32_t table_width, int32_t window, float scale,
                      float* out) {
   if (layer->half) {
-    attend_rows<half>(queries, *layer, heads, tokens, positions, token_rows, block_tables,
-                      table_width, window, scale, out);
+    attend_tokens<half>(queries, *layer, heads, tokens, positions, token_rows, block_tables,
+                        table_width, window, scale, out);
   } else {
-    attend_rows<float>(queries, *layer, heads, tokens, positions, token_rows, block_tables,
-                       table_width, window, scale, out);
+    attend_tokens<float>(queries, *layer, heads, tokens, positions, token_rows, block_tables,
+                         table_width, window, scale, out);
   }
 }
 
 // hidden [rows, outputs] += x [rows, inputs] Wᵀ.
-void headrace_add_product(float* hidden, const float* x, int32_t rows, const Weights* weights) {
+void headrace_add_product(float* hidden, const float* x, int32_t rows, const Weights* weights,
+                          void* workspace) {
   const Weights& w = *weights;
 #pragma omp parallel
   {
+    const Inputs inputs = plain_rows(x, w, rows, workspace);
     float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
-    multiply(w, x, rows, sums, [&](int first, const float* result, int width) {
+    multiply(w, inputs, rows, sums, [&](int first, const float* result, int width) {
       for_each_output(rows, result, width, [&](int row, int i, float y) {
         hidden[static_cast<int64_t>(row) * w.outputs + first + i] += y;
       });
@@ -257,19 +377,19 @@ void headrace_add_product(float* hidden, const float* x, int32_t rows, const Wei
 
 // gated [rows, outputs] = silu(gate(norm(hidden))) * up(norm(hidden)); outputs fill their panels.
 void headrace_gate(const float* hidden, int32_t rows, const Norm* norm, const Weights* gate,
-                   const Weights* up, float* normed, float* gated) {
+                   const Weights* up, void* workspace, float* gated) {
   const Weights& w = *gate;
 #pragma omp parallel
   {
-    normalise_rows(hidden, *norm, rows, w.inputs, normed);
+    const Inputs x = normalised_rows(hidden, *norm, w, rows, same_row, workspace);
     const size_t floats = static_cast<size_t>(rows) * kTogether * kPanel;
     float* sums = scratch(2 * floats);
     float* up_sums = sums + floats;
     const Range part = my_part(panel_count(w));
     for (int first = part.begin; first < part.end; first += kTogether) {
       const int panels = std::min(kTogether, part.end - first);
-      multiply_panels(*gate, first, panels, normed, w.inputs, rows, sums);
-      multiply_panels(*up, first, panels, normed, w.inputs, rows, up_sums);
+      multiply_panels(*gate, first, panels, x, rows, sums);
+      multiply_panels(*up, first, panels, x, rows, up_sums);
       for (int p = 0; p < panels; ++p) {
         for (int r = 0; r < rows; ++r) {
           const int64_t from = (static_cast<int64_t>(p) * rows + r) * kPanel;
@@ -285,18 +405,14 @@ void headrace_gate(const float* hidden, int32_t rows, const Norm* norm, const We
 
 // logits [rows, outputs] = head(norm(hidden)) of the tokens at `indices`.
 void headrace_head(const float* hidden, const int64_t* indices, int32_t rows, const Norm* norm,
-                   const Weights* head, float* normed, float* logits) {
+                   const Weights* head, void* workspace, float* logits) {
   const Weights& w = *head;
 #pragma omp parallel
   {
-    const Range part = my_part(rows);
-    for (int r = part.begin; r < part.end; ++r) {
-      normalise(hidden + indices[r] * w.inputs, norm->weight, norm->epsilon, w.inputs,
-                normed + static_cast<int64_t>(r) * w.inputs);
-    }
-#pragma omp barrier
+    const Inputs x = normalised_rows(
+        hidden, *norm, w, rows, [&](int row) { return indices[row]; }, workspace);
     float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
-    multiply(w, normed, rows, sums, [&](int first, const float* result, int width) {
+    multiply(w, x, rows, sums, [&](int first, const float* result, int width) {
       for_each_output(rows, result, width, [&](int row, int i, float y) {
         logits[static_cast<int64_t>(row) * w.outputs + first + i] = y;
       });

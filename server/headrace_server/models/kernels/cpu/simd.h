@@ -1,7 +1,4 @@
 // Eight floats at a time, on every instruction set that the kernels are built for.
-//
-// AVX-512 gives the compiler twice the registers and fused conversions; the width stays, so
-// that a number is rounded in the same order on every x86.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +30,6 @@ inline Floats load(const float* p) { return {_mm256_loadu_ps(p)}; }
 inline Floats load(const half* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
-inline Floats load(const int8_t* p) {
-  return {_mm256_cvtepi32_ps(
-      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
-}
 inline void store(float* p, Floats a) { _mm256_storeu_ps(p, a.v); }
 inline void store(half* p, Floats a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT));
@@ -56,18 +49,13 @@ inline Floats power_of_two(Floats n) {
   const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127));
   return {_mm256_castsi256_ps(_mm256_slli_epi32(biased, 23))};
 }
-// Sixteen bytes that hold two rows of sixteen 4-bit numbers: `low` is the first row.
-struct Nibbles {
-  __m128i low, high;
-};
-inline Nibbles load_nibbles(const uint8_t* p) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  const __m128i mask = _mm_set1_epi8(0x0f);
-  return {_mm_and_si128(bytes, mask), _mm_and_si128(_mm_srli_epi16(bytes, 4), mask)};
-}
-inline void to_floats(__m128i bytes, Floats& first, Floats& second) {
-  first = {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))};
-  second = {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};
+inline Floats absolute(Floats a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
+// Whole numbers from -128 to 127.
+inline void store_bytes(int8_t* p, Floats a) {
+  const __m256i wide = _mm256_cvtps_epi32(a.v);
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
 }
 
 #else
@@ -82,11 +70,6 @@ inline Floats load(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4)}; }
 inline Floats load(const half* p) {
   const float16x8_t h = vreinterpretq_f16_u16(vld1q_u16(p));
   return {vcvt_f32_f16(vget_low_f16(h)), vcvt_f32_f16(vget_high_f16(h))};
-}
-inline Floats load(const int8_t* p) {
-  const int16x8_t wide = vmovl_s8(vld1_s8(p));
-  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))),
-          vcvtq_f32_s32(vmovl_s16(vget_high_s16(wide)))};
 }
 inline void store(float* p, Floats a) {
   vst1q_f32(p, a.lo);
@@ -110,21 +93,11 @@ inline float32x4_t power_of_two(float32x4_t n) {
   return vreinterpretq_f32_s32(vshlq_n_s32(biased, 23));
 }
 inline Floats power_of_two(Floats n) { return {power_of_two(n.lo), power_of_two(n.hi)}; }
-struct Nibbles {
-  uint8x16_t low, high;
-};
-inline Nibbles load_nibbles(const uint8_t* p) {
-  const uint8x16_t bytes = vld1q_u8(p);
-  return {vandq_u8(bytes, vdupq_n_u8(0x0f)), vshrq_n_u8(bytes, 4)};
-}
-inline Floats to_floats(uint8x8_t bytes) {
-  const uint16x8_t wide = vmovl_u8(bytes);
-  return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(wide))),
-          vcvtq_f32_u32(vmovl_u16(vget_high_u16(wide)))};
-}
-inline void to_floats(uint8x16_t bytes, Floats& first, Floats& second) {
-  first = to_floats(vget_low_u8(bytes));
-  second = to_floats(vget_high_u8(bytes));
+inline Floats absolute(Floats a) { return {vabsq_f32(a.lo), vabsq_f32(a.hi)}; }
+inline void store_bytes(int8_t* p, Floats a) {
+  const int16x8_t words =
+      vcombine_s16(vmovn_s32(vcvtnq_s32_f32(a.lo)), vmovn_s32(vcvtnq_s32_f32(a.hi)));
+  vst1_s8(p, vmovn_s16(words));
 }
 
 #endif
