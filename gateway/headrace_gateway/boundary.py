@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from aiohttp import hdrs, web
 
 from headrace_gateway import errors
+from headrace_gateway.cors import is_own_page
 from headrace_gateway.event_stream import ClientGoneError
 from headrace_gateway.exchange import CLIENT_CLOSED_REQUEST, exchange_of, log_exchange
 from headrace_gateway.openai.api_error import ApiError
@@ -60,7 +61,9 @@ class Boundary:
     def _require_allowed_origin(self, request: web.Request) -> None:
         # A page whose name was made to point at this machine needs no preflight.
         origin = request.headers.get(hdrs.ORIGIN)
-        if request.method == hdrs.METH_POST and origin and not self._cors.allows(origin):
+        if request.method != hdrs.METH_POST or not origin:
+            return
+        if not self._cors.allows(origin) and not is_own_page(origin, request.host):
             raise ApiError(
                 403,
                 "Web pages of this origin may not use this gateway; --cors-origins allows them.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from yarl import URL
@@ -54,6 +55,23 @@ class CorsPolicy:
             "Access-Control-Allow-Headers": asked,
             "Access-Control-Max-Age": str(MAX_AGE_SECONDS),
         }
+
+
+def is_own_page(origin: str, host: str) -> bool:
+    """Tell whether a page came from the very address that it asks.
+
+    A name does not count, but for localhost: its owner can make it point at this machine.
+
+    Args:
+        origin: of the page.
+        host: that the request is for, with its port, as in the header.
+    """
+    try:
+        url = URL(origin)
+        is_address = url.host == "localhost" or bool(ip_address(url.host or ""))
+    except ValueError:
+        return False
+    return is_address and origin.partition("://")[2] == host
 
 
 def _is_local(origin: str) -> bool:

@@ -25,6 +25,7 @@ CLIENT_CLOSED_REQUEST = 499
 _SANE_REQUEST_ID = re.compile(r"[\x20-\x7e]{1,128}")
 _MAX_LOGGED_PATH_CHARACTERS = 256
 _PROBES = ("/health", "/livez", "/readyz")
+_PAGE_FILES = "/ui/"
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ def log_exchange(request: web.BaseRequest, status: int) -> None:
     counts = exchange.counts
     log_event(
         _log,
-        logging.DEBUG if request.path in _PROBES else logging.INFO,
+        logging.DEBUG if _is_frequent(request.path) else logging.INFO,
         "request",
         request_id=exchange.request_id,
         method=request.method,
@@ -96,3 +97,8 @@ def log_exchange(request: web.BaseRequest, status: int) -> None:
         output_tokens=counts.output if counts else None,
         peer=request.remote,
     )
+
+
+def _is_frequent(path: str) -> bool:
+    """Tell whether the line of a path would bury the others."""
+    return path in _PROBES or path.startswith(_PAGE_FILES)

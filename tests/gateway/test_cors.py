@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace_gateway.cors import CorsPolicy
+from headrace_gateway.cors import CorsPolicy, is_own_page
 
 LOCAL = [
     "http://localhost",
@@ -36,6 +36,27 @@ def test_an_origin_is_allowed_by_the_setting_alone(origins, allowed, refused):
     """Each setting allows what it says and nothing else."""
     policy = CorsPolicy(origins)
     assert [o for o in allowed + refused if policy.allows(o)] == allowed
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "is_own"),
+    [
+        ("http://192.168.1.5:1919", "192.168.1.5:1919", True),
+        ("https://192.168.1.5", "192.168.1.5", True),
+        ("http://[fd00::5]:1919", "[fd00::5]:1919", True),
+        ("http://localhost:1919", "localhost:1919", True),
+        ("http://192.168.1.5:80", "192.168.1.5:1919", False),
+        ("http://192.168.1.6:1919", "192.168.1.5:1919", False),
+        ("http://evil.example:1919", "evil.example:1919", False),
+        ("http://192.168.1.5.evil.example", "192.168.1.5.evil.example", False),
+        ("null", "null", False),
+        ("", "", False),
+        ("http://[::1", "[::1", False),
+    ],
+)
+def test_a_page_is_the_gateways_own_by_its_address_alone(origin, host, is_own):
+    """A name could have been made to point here; an address and a port cannot."""
+    assert is_own_page(origin, host) is is_own
 
 
 def test_only_an_allowed_origin_is_told_so():

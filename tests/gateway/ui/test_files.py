@@ -138,3 +138,14 @@ def test_a_wheel_has_all_files(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {f"headrace_gateway/ui/{path}" for path in PATHS} <= names
+
+
+async def test_the_page_may_use_the_gateway_whatever_the_origins(start_gateway):
+    """From the address where it was opened, as on a phone, it needs no --cors-origins."""
+    gateway = await start_gateway(cors_origins=("none",))
+    own = f"http://{gateway.running.address}"
+    body = {"messages": [{"role": "user", "content": "Hi"}]}
+    for origin, status in ((own, 200), ("http://127.0.0.1:1", 403)):
+        headers = {"Origin": origin}
+        async with gateway.post("/v1/chat/completions", body, headers=headers) as response:
+            assert response.status == status
