@@ -39,7 +39,7 @@ function show() {
   sidebar.show(shelf.conversations, current, (each) => chat.isRunning(each));
   composer.showRunning(chat.isRunning(current));
   composer.showEditing(chat.isEditing);
-  document.title = current.title ? `${current.title} – Headrace` : "Headrace";
+  document.title = current.title ? `${current.title} · Headrace` : "Headrace";
   const path = shelf.has(current) ? `#${current.id}` : location.pathname + location.search;
   if (location.hash.slice(1) !== (shelf.has(current) ? current.id : "")) history.replaceState(null, "", path);
 }

@@ -21,10 +21,10 @@ const marked = new Marked({
   gfm: true,
   renderer: {
     // HTML in an answer is something to read.
-    html: ({ text }) => escape(text),
+    html: (/** @type {any} */ { text }) => escape(text),
     // A picture would tell another server that the answer is being read.
-    image: ({ href, text }) => `<a href="${escape(href)}">${escape(text || href)}</a>`,
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+    image: (/** @type {any} */ { href, text }) => `<a href="${escape(href)}">${escape(text || href)}</a>`,
+    checkbox: (/** @type {any} */ { checked }) => (checked ? "☑ " : "☐ "),
   },
 });
 
@@ -40,7 +40,7 @@ const marked = new Marked({
  */
 export function readBlocks(text) {
   const tokens = marked.lexer(text);
-  const { links } = tokens;
+  const { links } = /** @type {any} */ (tokens);
   const shown = tokens.filter((/** @type {any} */ token) => token.type !== "space");
   return shown.map((/** @type {any} */ token) => ({
     source: token.raw,
@@ -51,7 +51,7 @@ export function readBlocks(text) {
 /** @param {string} html */
 function clean(html) {
   const fragment = /** @type {DocumentFragment} */ (DOMPurify.sanitize(html, ALLOWED));
-  for (const marked of fragment.querySelectorAll("[class]:not(code)")) marked.removeAttribute("class");
+  for (const styled of fragment.querySelectorAll("[class]:not(code)")) styled.removeAttribute("class");
   for (const link of fragment.querySelectorAll("a")) {
     link.target = "_blank";
     link.rel = "noopener noreferrer nofollow";
