@@ -23,6 +23,7 @@ from headrace_gateway.routes.chat_completions import ChatCompletions
 from headrace_gateway.routes.completions import Completions
 from headrace_gateway.routes.health import Health
 from headrace_gateway.routes.models import Models
+from headrace_gateway.routes.openapi import OpenApi
 from headrace_gateway.routes.tokenization import Tokenization
 from headrace_gateway.routes.ui import Ui
 from headrace_gateway.stop_signals import StopSignals
@@ -86,6 +87,7 @@ def build_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/livez", health.liveness)
     app.router.add_get("/load", health.show_load)
     app.router.add_get("/version", health.show_version)
+    app.router.add_get("/openapi.json", OpenApi().show_document)
     if not gateway.config.no_ui:
         ui = Ui()
         app.router.add_get("/", ui.show_page)

@@ -27,7 +27,7 @@ _DOMAIN = "headrace"
 _ROUTES = (
     "POST /v1/chat/completions, POST /v1/completions, POST /v1/tokenize, POST /v1/detokenize, "
     "GET /v1/models, GET /v1/models/{name}, GET /health, GET /readyz, GET /ping, POST /ping, "
-    "GET /livez, GET /load, GET /version"
+    "GET /livez, GET /load, GET /version, GET /openapi.json"
 )
 _TOO_LARGE = "larger than max"  # the words of gRPC itself for a message over the limit
 

@@ -47,8 +47,8 @@ class ApiError(Exception):
 
     def body(self) -> bytes:
         """Return the JSON body."""
-        error = _Error(_utf8(self.message), self.type, self.param, self.code)
-        return msgspec.json.encode(_Body(error))
+        error = Error(_utf8(self.message), self.type, self.param, self.code)
+        return msgspec.json.encode(ErrorBody(error))
 
     def response_headers(self) -> dict[str, str]:
         """Return the headers that go with the body."""
@@ -68,15 +68,19 @@ def invalid_field(name: str, message: str) -> ApiError:
     return ApiError(400, message, param=name)
 
 
-class _Error(msgspec.Struct, frozen=True):
+class Error(msgspec.Struct, frozen=True):
+    """What happened; `param` names the field at fault, where there is one."""
+
     message: str
     type: str
     param: str | None
     code: str | None
 
 
-class _Body(msgspec.Struct, frozen=True):
-    error: _Error
+class ErrorBody(msgspec.Struct, frozen=True):
+    """An error."""
+
+    error: Error
 
 
 def _utf8(text: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headrace.v1 import inference_service_pb2
 
 
-class Choice(msgspec.Struct, frozen=True):
+class CompletionChoice(msgspec.Struct, frozen=True):
     """The text of an answer, or its new piece. The answers to a prompt follow each other."""
 
     index: int
@@ -76,18 +76,18 @@ class PromptChoices:
         self._prompt_writer: LogprobsWriter | None = None
         self._writers = [LogprobsWriter(len(prompt.echo)) for _ in self._indices]
 
-    def opening(self) -> list[Choice]:
+    def opening(self) -> list[CompletionChoice]:
         """Return the pieces that tell of the prompt, where it is told of."""
         ids = self._prompt.token_ids
         if not self._prompt.echo and ids is None:
             return []
         told: list[int] | UnsetType = UNSET if ids is None else list(ids)
         return [
-            Choice(index, self._prompt.echo, token_ids=self._ids(), prompt_token_ids=told)
+            CompletionChoice(index, self._prompt.echo, token_ids=self._ids(), prompt_token_ids=told)
             for index in self._indices
         ]
 
-    def pieces(self, response: inference_service_pb2.GenerateResponse) -> list[Choice]:
+    def pieces(self, response: inference_service_pb2.GenerateResponse) -> list[CompletionChoice]:
         """Return what a response adds: of each choice its new tokens, then its end.
 
         What is told of tokens does not wait for text that is held back.
@@ -97,18 +97,20 @@ class PromptChoices:
             index = self._indices[delta.candidate_index]
             logprobs, token_ids = self._logprobs(delta), self._ids(delta.token_ids)
             if delta.text or logprobs or token_ids:
-                pieces.append(Choice(index, delta.text, None, logprobs, token_ids))
+                pieces.append(CompletionChoice(index, delta.text, None, logprobs, token_ids))
             if delta.HasField("finish"):
                 reason = finish_reason(delta.finish.reason)
-                pieces.append(Choice(index, "", reason, None, self._ids()))
+                pieces.append(CompletionChoice(index, "", reason, None, self._ids()))
         return pieces
 
-    def _prompt_pieces(self, response: inference_service_pb2.GenerateResponse) -> list[Choice]:
+    def _prompt_pieces(
+        self, response: inference_service_pb2.GenerateResponse
+    ) -> list[CompletionChoice]:
         if self._prompt_writer is None:
             lead = lead_of(response.prompt_logprobs, self._prompt.echo)
             self._prompt_writer = LogprobsWriter(lead=lead)
         logprobs = self._prompt_writer.write(response.prompt_logprobs)
-        return [Choice(index, "", None, logprobs, self._ids()) for index in self._indices]
+        return [CompletionChoice(index, "", None, logprobs, self._ids()) for index in self._indices]
 
     def _logprobs(self, delta: inference_service_pb2.CandidateDelta) -> CompletionLogprobs | None:
         if not self._shape.logprobs or not delta.logprobs:

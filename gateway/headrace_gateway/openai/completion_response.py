@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace_gateway.openai.answer import Identity, TokenCounts, Usage
-from headrace_gateway.openai.completion_choices import Choice
+from headrace_gateway.openai.completion_choices import CompletionChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +23,13 @@ class Completion(msgspec.Struct, frozen=True, tag_field="object", tag="text_comp
     id: str
     created: int
     model: str
-    choices: list[Choice]
+    choices: list[CompletionChoice]
     usage: Usage | UnsetType | None = UNSET
 
 
-def completion(identity: Identity, choices: list[Choice], counts: TokenCounts) -> Completion:
+def completion(
+    identity: Identity, choices: list[CompletionChoice], counts: TokenCounts
+) -> Completion:
     """Return the response with whole choices."""
     return Completion(identity.id, identity.created, identity.model, choices, counts.usage())
 
@@ -65,6 +67,6 @@ class CompletionChunks:
         it = self._identity
         return [Completion(it.id, it.created, it.model, [], counts.usage())]
 
-    def _chunks(self, pieces: Sequence[Choice]) -> list[Completion]:
+    def _chunks(self, pieces: Sequence[CompletionChoice]) -> list[Completion]:
         it = self._identity
         return [Completion(it.id, it.created, it.model, [piece], self._usage) for piece in pieces]

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from headrace_gateway.openai.answer import TokenCounts, token_counts
-from headrace_gateway.openai.completion_choices import Choice, PromptChoices, Shape
+from headrace_gateway.openai.completion_choices import CompletionChoice, PromptChoices, Shape
 from headrace_gateway.openai.completion_logprobs import CompletionLogprobs
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class WholeChoices:
         self._choices = choices
         self._shape = shape
         self._num_returned = num_returned
-        self._wholes: dict[int, Choice] = {}
+        self._wholes: dict[int, CompletionChoice] = {}
         self._scores = [_Score() for _ in range(shape.num_choices)]
         self.counts = TokenCounts()
         self._add_pieces(choices.opening())
@@ -45,7 +45,7 @@ class WholeChoices:
             for told in delta.logprobs:
                 self._scores[delta.candidate_index].add(told.logprob)
 
-    def choices(self, first_index: int) -> list[Choice]:
+    def choices(self, first_index: int) -> list[CompletionChoice]:
         """Return the choices, numbered from `first_index`."""
         wholes = [self._wholes[index] for index in sorted(self._wholes)]
         if self._num_returned < len(wholes):
@@ -57,7 +57,7 @@ class WholeChoices:
             for index, whole in enumerate(wholes, first_index)
         ]
 
-    def _add_pieces(self, pieces: Iterable[Choice]) -> None:
+    def _add_pieces(self, pieces: Iterable[CompletionChoice]) -> None:
         for piece in pieces:
             before = self._wholes.get(piece.index)
             self._wholes[piece.index] = piece if before is None else _join(before, piece)
@@ -81,12 +81,12 @@ class _Score:
         return self.total / max(self.num_tokens, 1)
 
 
-def _join(first: Choice, second: Choice) -> Choice:
+def _join(first: CompletionChoice, second: CompletionChoice) -> CompletionChoice:
     logprobs = [each.logprobs for each in (first, second) if each.logprobs is not None]
     token_ids = first.token_ids
     if token_ids is not UNSET and second.token_ids is not UNSET:
         token_ids = token_ids + second.token_ids
-    return Choice(
+    return CompletionChoice(
         first.index,
         first.text + second.text,
         second.finish_reason or first.finish_reason,

@@ -5,33 +5,14 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from headrace_gateway import errors
+from headrace_gateway.openai.health_response import Load, Status, Version
 from headrace_gateway.routes.body import json_response
 
 if TYPE_CHECKING:
     from aiohttp import web
 
     from headrace_gateway.gateway import Gateway
-
-
-class Status(msgspec.Struct, frozen=True):
-    """All is well; what is not is an error."""
-
-    status: str = "ok"
-
-
-class Version(msgspec.Struct, frozen=True):
-    """The version of Headrace."""
-
-    version: str
-
-
-class Load(msgspec.Struct, frozen=True):
-    """The number of generations under way, under vLLM's name."""
-
-    server_load: int
 
 
 class Health:

@@ -1,0 +1,172 @@
+"""The OpenAPI document: every endpoint with its bodies and answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace_gateway.openai.api_error import ErrorBody
+from headrace_gateway.openai.chat_response import ChatCompletion
+from headrace_gateway.openai.completion_response import Completion
+from headrace_gateway.openai.health_response import Load, Status, Version
+from headrace_gateway.openai.model_response import Model, ModelList
+from headrace_gateway.openai.tokenization import Detokenized, Tokenized
+from headrace_gateway.openapi.request_schemas import request_schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_REF = "#/components/schemas/{name}"
+_ANSWERS = (
+    ChatCompletion,
+    Completion,
+    Detokenized,
+    ErrorBody,
+    Load,
+    Model,
+    ModelList,
+    Status,
+    Tokenized,
+    Version,
+)
+_DESCRIPTION = (
+    "Generation of text in OpenAI's dialect. Paths below /v1 also work without it. Streams are "
+    "server-sent events that end with [DONE]. Fields that are not listed are ignored."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One endpoint.
+
+    Args:
+        method: in capitals.
+        path: with its parameters in braces.
+        name: unique, in the words of OpenAI's own document where it has the endpoint.
+        summary: what it does.
+        answer: the structure of its answer; None for any object.
+        bodies: the names of the schemas of which its body has one; none for no body.
+        streams: whether the answer may be a stream of events.
+    """
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    answer: type[msgspec.Struct] | None
+    bodies: tuple[str, ...] = ()
+    streams: bool = False
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/v1/chat/completions",
+        "createChatCompletion",
+        "Answer a conversation.",
+        ChatCompletion,
+        ("ChatCompletionRequest",),
+        streams=True,
+    ),
+    Operation(
+        "POST",
+        "/v1/completions",
+        "createCompletion",
+        "Continue one or more prompts.",
+        Completion,
+        ("CompletionRequest",),
+        streams=True,
+    ),
+    Operation(
+        "POST",
+        "/v1/tokenize",
+        "tokenize",
+        "Turn a text or a chat into tokens.",
+        Tokenized,
+        ("TokenizeTextRequest", "ChatCompletionRequest"),
+    ),
+    Operation(
+        "POST",
+        "/v1/detokenize",
+        "detokenize",
+        "Turn tokens into text.",
+        Detokenized,
+        ("DetokenizeRequest",),
+    ),
+    Operation("GET", "/v1/models", "listModels", "List the names of models.", ModelList),
+    Operation("GET", "/v1/models/{name}", "retrieveModel", "Describe the model of a name.", Model),
+    Operation("GET", "/health", "health", "Tell whether requests would be answered.", Status),
+    Operation("GET", "/readyz", "readyz", "The same, for orchestrators.", Status),
+    Operation("GET", "/ping", "ping", "The same, for platforms that ping.", Status),
+    Operation("POST", "/ping", "postPing", "The same.", Status),
+    Operation("GET", "/livez", "livez", "Tell that the gateway answers.", Status),
+    Operation("GET", "/load", "load", "Count the generations under way.", Load),
+    Operation("GET", "/version", "version", "Tell the version of Headrace.", Version),
+    Operation("GET", "/openapi.json", "openapi", "Return this document.", None),
+)
+
+
+def openapi_document(version: str) -> dict[str, object]:
+    """Return the document in OpenAPI 3.1."""
+    paths: dict[str, dict[str, object]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    _, answers = msgspec.json.schema_components(_ANSWERS, ref_template=_REF)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Headrace",
+            "version": version,
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": {**request_schemas(), **answers},
+            "responses": {"Error": _answer("An error.", _ref("ErrorBody"))},
+        },
+    }
+
+
+def _operation(operation: Operation) -> dict[str, object]:
+    schema = _ref(operation.answer.__name__) if operation.answer else {"type": "object"}
+    answer = _answer("The answer.", schema)
+    if operation.streams:
+        answer["content"] = {
+            **_json(schema),
+            # With `stream`: lines of JSON, of which the last is [DONE].
+            "text/event-stream": {"schema": {"type": "string"}},
+        }
+    described: dict[str, object] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "responses": {"200": answer, "default": {"$ref": "#/components/responses/Error"}},
+    }
+    if operation.bodies:
+        refs = [_ref(name) for name in operation.bodies]
+        body = refs[0] if len(refs) == 1 else {"anyOf": refs}
+        described["requestBody"] = {"required": True, "content": _json(body)}
+    if "{name}" in operation.path:
+        parameter = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+        described["parameters"] = [parameter]
+    return described
+
+
+def _answer(description: str, schema: Mapping[str, object]) -> dict[str, object]:
+    header = {"description": "The id for all logs.", "schema": {"type": "string"}}
+    return {
+        "description": description,
+        "headers": {"x-request-id": header},
+        "content": _json(schema),
+    }
+
+
+def _json(schema: Mapping[str, object]) -> dict[str, object]:
+    return {"application/json": {"schema": schema}}
+
+
+def _ref(name: str) -> dict[str, object]:
+    return {"$ref": _REF.format(name=name)}
