@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +12,8 @@ from headrace.v1 import stopping_pb2
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headrace.v1 import inference_service_pb2, logprobs_pb2
+    from headrace.v1 import logprobs_pb2
+    from headrace.v1.inference_service_pb2 import CandidateDelta, GenerateResponse
 
 _FINISH_REASONS = {
     stopping_pb2.FINISH_REASON_END_OF_TEXT: "stop",
@@ -59,12 +60,23 @@ class TokenCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeCall:
+    """One call of a tool; `arguments` is JSON text, unless the answer was cut."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class WholeCandidate:
     """One answer to a prompt; `logprobs` are those of the contract, where they were asked for."""
 
     text: str
     finish_reason: str
     logprobs: tuple[logprobs_pb2.TokenLogprobs, ...] = ()
+    reasoning: str = ""
+    tool_calls: tuple[WholeCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,7 @@ def finish_reason(reason: stopping_pb2.FinishReason.ValueType) -> str:
     return _FINISH_REASONS.get(reason, "stop")
 
 
-def token_counts(response: inference_service_pb2.GenerateResponse) -> TokenCounts:
+def token_counts(response: GenerateResponse) -> TokenCounts:
     """Return what a response tells of the counts: they add up over all of a call."""
     return TokenCounts(
         response.usage.prompt_token_count,
@@ -98,23 +110,46 @@ def token_counts(response: inference_service_pb2.GenerateResponse) -> TokenCount
     )
 
 
-def join_responses(
-    responses: Iterable[inference_service_pb2.GenerateResponse], num_candidates: int
-) -> WholeAnswer:
+def join_responses(responses: Iterable[GenerateResponse], num_candidates: int) -> WholeAnswer:
     """Join all responses of a call that ended well."""
-    texts: list[list[str]] = [[] for _ in range(num_candidates)]
-    logprobs: list[list[logprobs_pb2.TokenLogprobs]] = [[] for _ in range(num_candidates)]
-    reasons = [stopping_pb2.FINISH_REASON_UNSPECIFIED] * num_candidates
+    candidates = [_Candidate() for _ in range(num_candidates)]
     counts = TokenCounts()
     for response in responses:
         counts += token_counts(response)
         for delta in response.deltas:
-            texts[delta.candidate_index].append(delta.text)
-            logprobs[delta.candidate_index].extend(delta.logprobs)
-            if delta.HasField("finish"):
-                reasons[delta.candidate_index] = delta.finish.reason
-    candidates = tuple(
-        WholeCandidate("".join(parts), finish_reason(reason), tuple(told))
-        for parts, reason, told in zip(texts, reasons, logprobs, strict=True)
-    )
-    return WholeAnswer(candidates, counts)
+            candidates[delta.candidate_index].add(delta)
+    return WholeAnswer(tuple(candidate.whole() for candidate in candidates), counts)
+
+
+class _Candidate:
+    """Joins the deltas of one candidate."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[WholeCall] = []
+        self._logprobs: list[logprobs_pb2.TokenLogprobs] = []
+        self._reason = stopping_pb2.FINISH_REASON_UNSPECIFIED
+
+    def add(self, delta: CandidateDelta) -> None:
+        self._text.append(delta.text)
+        self._reasoning.append(delta.reasoning_text)
+        self._logprobs.extend(delta.logprobs)
+        for piece in delta.tool_calls:
+            if piece.id:
+                self._calls.append(WholeCall(piece.id, piece.name, piece.arguments_json))
+            else:
+                call = self._calls[piece.index]
+                arguments = call.arguments + piece.arguments_json
+                self._calls[piece.index] = replace(call, arguments=arguments)
+        if delta.HasField("finish"):
+            self._reason = delta.finish.reason
+
+    def whole(self) -> WholeCandidate:
+        return WholeCandidate(
+            "".join(self._text),
+            finish_reason(self._reason),
+            tuple(self._logprobs),
+            "".join(self._reasoning),
+            tuple(self._calls),
+        )

@@ -47,6 +47,10 @@ def parse_chat_request(body: Mapping[str, object]) -> ChatCompletionRequest:
         messages=values["messages"],
         add_generation_prompt=values.get("add_generation_prompt"),
         continue_final_message=values.get("continue_final_message"),
+        tools=values.get("tools", ()),
+        tool_choice=values.get("tool_choice"),
+        parallel_tool_calls=values.get("parallel_tool_calls"),
+        template_arguments_json=values.get("chat_template_kwargs", ""),
     )
     options = read_options(values, max_tokens_field=limit, default_max_tokens=None)
     return ChatCompletionRequest(options, chat)

@@ -7,18 +7,34 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace_gateway.openai.answer import Identity, TokenCounts, Usage, WholeAnswer, finish_reason
+from headrace_gateway.openai.answer import (
+    Identity,
+    TokenCounts,
+    Usage,
+    WholeAnswer,
+    WholeCandidate,
+    finish_reason,
+)
 from headrace_gateway.openai.logprobs import ChoiceLogprobs, choice_logprobs
+from headrace_gateway.openai.tool_calls import ToolCall, ToolCallDelta, tool_call, tool_call_deltas
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headrace.v1 import inference_service_pb2
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
-    """What the model said."""
+    """What the model said; its content is null where that is nothing but calls.
 
-    content: str
+    Reasoning has the name that most clients know, and the one that vLLM has now.
+    """
+
+    content: str | None
     refusal: None = None
+    reasoning_content: str | UnsetType = UNSET
+    reasoning: str | UnsetType = UNSET
+    tool_calls: list[ToolCall] | UnsetType = UNSET
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -45,6 +61,9 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 
     role: str | None = None
     content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
 
 
 class ChunkChoice(msgspec.Struct, frozen=True):
@@ -73,7 +92,7 @@ def chat_completion(identity: Identity, answer: WholeAnswer) -> ChatCompletion:
     choices = [
         Choice(
             index,
-            Message(candidate.text),
+            _message(candidate),
             candidate.finish_reason,
             choice_logprobs(candidate.logprobs),
         )
@@ -107,7 +126,7 @@ class ChatChunks:
     def chunks(
         self, prompt_index: int, response: inference_service_pb2.GenerateResponse
     ) -> list[ChatCompletionChunk]:
-        """Return the chunks of a response: of each choice its new text, then its end.
+        """Return the chunks of a response: of each choice what is new, then its end.
 
         Log probabilities do not wait for text that is held back.
         """
@@ -115,9 +134,9 @@ class ChatChunks:
         for delta in response.deltas:
             index = delta.candidate_index  # there is one prompt
             logprobs = choice_logprobs(delta.logprobs)
-            if delta.text or logprobs:
-                piece = Delta(content=delta.text)
-                chunks.append(self._chunk(ChunkChoice(index, piece, logprobs=logprobs)))
+            for piece in _pieces(delta, has_logprobs=logprobs is not None):
+                told = logprobs if piece.content is not None else None
+                chunks.append(self._chunk(ChunkChoice(index, piece, logprobs=told)))
             if delta.HasField("finish"):
                 reason = finish_reason(delta.finish.reason)
                 chunks.append(self._chunk(ChunkChoice(index, Delta(), reason)))
@@ -133,3 +152,25 @@ class ChatChunks:
     def _chunk(self, choice: ChunkChoice) -> ChatCompletionChunk:
         it = self._identity
         return ChatCompletionChunk(it.id, it.created, it.model, [choice], self._usage)
+
+
+def _message(candidate: WholeCandidate) -> Message:
+    calls = [tool_call(call) for call in candidate.tool_calls]
+    reasoning = candidate.reasoning or UNSET
+    return Message(
+        content=candidate.text if candidate.text or not calls else None,
+        reasoning_content=reasoning,
+        reasoning=reasoning,
+        tool_calls=calls or UNSET,
+    )
+
+
+def _pieces(delta: inference_service_pb2.CandidateDelta, *, has_logprobs: bool) -> Iterator[Delta]:
+    """Yield what a delta tells, kind by kind; one with log probabilities has a content."""
+    if delta.reasoning_text:
+        yield Delta(reasoning_content=delta.reasoning_text, reasoning=delta.reasoning_text)
+    if delta.text or has_logprobs:
+        yield Delta(content=delta.text)
+    for message in delta.tool_calls:
+        for piece in tool_call_deltas(message):
+            yield Delta(tool_calls=[piece])

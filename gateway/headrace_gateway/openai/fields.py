@@ -14,6 +14,11 @@ from headrace_gateway.openai.forms import FORM_FIELDS
 from headrace_gateway.openai.messages import parse_messages
 from headrace_gateway.openai.prompts import parse_prompts
 from headrace_gateway.openai.stream_options import parse_stream_options
+from headrace_gateway.openai.tools import (
+    parse_template_arguments,
+    parse_tool_choice,
+    parse_tools,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +59,10 @@ CHAT_FIELDS: dict[str, Reader] = {
     "continue_final_message": field_types.boolean,
     "logprobs": field_types.boolean,
     "top_logprobs": field_types.int32,
+    "tools": parse_tools,
+    "tool_choice": parse_tool_choice,
+    "parallel_tool_calls": field_types.boolean,
+    "chat_template_kwargs": parse_template_arguments,
 }
 """The fields of a chat that are supported, each with its reader."""
 
@@ -123,7 +132,6 @@ IGNORED_FIELDS = (
     "safety_identifier",
     "verbosity",
     "reasoning_effort",
-    "parallel_tool_calls",
 )
 """The fields that clients send and that have no effect here, for those who want to know them;
 nothing reads them.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.v1 import constraint_pb2
 from headrace_gateway.openai import field_types
 from headrace_gateway.openai.api_error import invalid_field
+from headrace_gateway.openai.json_text import to_json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,13 +40,7 @@ def parse_schema(name: str, value: object) -> Form:
         return Form(constraint_pb2.Constraint(json_schema=field_types.text(name, value)), name)
     if not isinstance(value, dict):
         raise invalid_field(name, f"{name} must be a JSON schema, as an object or as text.")
-    try:
-        schema = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        raise invalid_field(name, f"{name} holds a number that JSON does not have.") from None
-    except RecursionError:
-        raise invalid_field(name, f"{name} is nested too deeply.") from None
-    return Form(constraint_pb2.Constraint(json_schema=field_types.text(name, schema)), name)
+    return Form(constraint_pb2.Constraint(json_schema=to_json_text(name, value)), name)
 
 
 def parse_regex(name: str, value: object) -> Form:

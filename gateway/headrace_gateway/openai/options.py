@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.v1 import inference_service_pb2, output_pb2, sampling_pb2, stopping_pb2
 from headrace_gateway.openai.api_error import invalid_field
 from headrace_gateway.openai.forms import read_form
+from headrace_gateway.openai.tools import tool_json_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,8 +110,10 @@ class Options:
         ``chat.messages[0].role`` gives ``messages[0].role``.
         """
         entries = {**_JSON_PATHS, "stopping.max_output_tokens": self.max_tokens_field}
-        if self.form is not None and path.startswith("constraint."):
+        if self.form is not None and path.partition(".")[0] == "constraint":
             return self.form.path
+        if (tool_path := tool_json_path(path)) is not None:
+            return tool_path
         for entry, json_path in entries.items():
             if path == entry or path.startswith((f"{entry}.", f"{entry}[")):
                 return json_path + path.removeprefix(entry)

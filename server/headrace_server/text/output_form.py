@@ -32,7 +32,7 @@ def check_tool_use(model: TextModel, request: GenerationRequest) -> None:
     tool_use = request.prompt.tool_use
     if tool_use.offered and not tool_use.is_forced and model.call_format is None:
         message = (
-            "The form in which this model calls tools is not known; let chat.tool_choice require "
+            "The form in which this model calls tools is not known; let tool_choice require "
             "calls or be none, or start the server with --tool-call-parser."
         )
         raise InvalidFieldError("chat.tool_choice", message)

@@ -23,7 +23,7 @@ REFUSED = {
     "top_logprobs": [True, 1.5],
     "prompt_logprobs": [1],
     "tools": [[{"type": "function"}], {}],
-    "tool_choice": ["required", {"type": "function"}],
+    "tool_choice": ["always", 1, {"type": "function"}],
     "functions": [[{"name": "f"}]],
     "function_call": [{"name": "f"}],
     "modalities": [["text", "audio"]],
@@ -32,13 +32,13 @@ REFUSED = {
     "bad_words": [["no"]],
     "skip_special_tokens": [False],
     "chat_template": ["{{ messages }}"],
-    "chat_template_kwargs": [{"enable_thinking": False}],
+    "chat_template_kwargs": [["enable_thinking"], "{}"],
     "use_beam_search": [True],
 }
 
 NEUTRAL = {
-    "tools": [[], None],
-    "tool_choice": ["none", "auto", None],
+    "tools": [None],
+    "tool_choice": [None],
     "modalities": [["text"]],
     "skip_special_tokens": [True],
     "suffix": ["", None],
@@ -49,7 +49,6 @@ NEUTRAL = {
     "service_tier": ["flex"],
     "prompt_cache_key": ["k"],
     "verbosity": ["low"],
-    "parallel_tool_calls": [True, False],
     "a_field_to_come": [{"a": [1]}, float("nan"), "\ude00"],
 }
 
@@ -91,6 +90,21 @@ def test_log_probabilities_are_a_switch_in_chats_and_a_number_in_completions():
         with pytest.raises(ApiError) as refusal:
             read_fields(body, supported)
         assert [refusal.value.param] == list(body)
+
+
+def test_a_completion_has_no_tools():
+    """What asks for nothing is taken, and how many calls there may be is of no interest."""
+    for body in (
+        {"tools": [{"type": "function", "function": {"name": "f"}}]},
+        {"tool_choice": "required"},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+    ):
+        with pytest.raises(ApiError) as refusal:
+            read_fields(body, COMPLETION_FIELDS)
+        assert [refusal.value.param] == list(body)
+    neutral = {"tools": [], "chat_template_kwargs": {}, "parallel_tool_calls": False}
+    for choice in ("none", "auto"):
+        assert read_fields(neutral | {"tool_choice": choice}, COMPLETION_FIELDS) == {}
 
 
 def test_fields_of_the_other_endpoint_are_refused_where_they_would_change_the_answer():

@@ -65,6 +65,7 @@ def test_each_name_asks_for_a_form(fields, constraint, path):
     """The server gets it in its own words, and its errors name the field that was sent."""
     assert constraint_of(**fields) == constraint
     kind = constraint.WhichOneof("form")
+    assert options_of(**fields).json_path("constraint") == path
     assert options_of(**fields).json_path(f"constraint.{kind}") == path
 
 

@@ -80,7 +80,7 @@ def _to_form(message: pb.GenerateRequest, prompt: Prompt) -> ConstraintSpec | No
     require(
         tool_use is None or not tool_use.offered,
         "constraint",
-        "must not be set with tools, unless chat.tool_choice is none",
+        "must not be set with tools, unless tool_choice is none",
     )
     return to_constraint(message.constraint)
 
