@@ -66,13 +66,15 @@ class KvMemory:
 
     def extend(self, sequence: Sequence) -> bool:
         """Give a sequence the blocks that its tokens lack; False if too few are free."""
-        num_uncovered = len(sequence.token_ids) - len(sequence.block_ids) * self._pool.block_size
-        if num_uncovered > 0:
-            num_blocks = self._pool.num_blocks_for(num_uncovered)
-            if num_blocks > self._pool.num_free:
-                return False
-            sequence.block_ids.extend(self._pool.take(num_blocks))
+        num_blocks = self._num_lacking_blocks(sequence)
+        if num_blocks > self._pool.num_free:
+            return False
+        sequence.block_ids.extend(self._pool.take(num_blocks))
         return True
+
+    def can_extend(self, sequences: Iterable[Sequence]) -> bool:
+        """Whether all of these sequences can be extended."""
+        return sum(map(self._num_lacking_blocks, sequences)) <= self._pool.num_free
 
     def catch_up(self, sequence: Sequence) -> None:
         """Let a sequence in its prompt skip what others have computed since it was placed."""
@@ -128,6 +130,10 @@ class KvMemory:
             sequences: all that hold blocks.
         """
         self._pool.check_integrity([sequence.block_ids for sequence in sequences])
+
+    def _num_lacking_blocks(self, sequence: Sequence) -> int:
+        num_blocks = self._pool.num_blocks_for(sequence.num_tokens)
+        return max(num_blocks - len(sequence.block_ids), 0)
 
     def _sharable_ids(self, sequence: Sequence) -> list[int]:
         found_ids = list(self._find(sequence, 0)) if self._prefix_cache else []

@@ -1,16 +1,15 @@
-"""The engine's loop: read the inbox, schedule, forward, read again, commit, tell the front."""
+"""The engine's loop: read the inbox, begin a step, read again, commit, tell the front."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from headrace_server.engine.messages import AbortSequence, AddSequence, StepResult, Stop
-from headrace_server.engine.model_runner import RowFault
+from headrace_server.engine.pipeline import StepPipeline
 
 if TYPE_CHECKING:
     from headrace_server.engine.channel import FrontChannel
-    from headrace_server.engine.model_runner import BatchRow, ModelRunner, RowOutput
+    from headrace_server.engine.model_runner import ModelRunner
     from headrace_server.engine.scheduler import Scheduler
 
 # How often an idle engine says that it is alive.
@@ -18,12 +17,6 @@ HEARTBEAT_SECONDS = 0.5
 
 # How often a sequence is looked after that waits for its constraint while nothing else runs.
 PENDING_POLL_SECONDS = 0.002
-
-# After so many calls of the model in a row that raised, the fault is not in the requests:
-# the process ends and is started again.
-MAX_CONSECUTIVE_FAILURES = 16
-
-_log = logging.getLogger(__name__)
 
 
 class EngineLoop:
@@ -38,12 +31,11 @@ class EngineLoop:
     ) -> None:
         self._channel = channel
         self._scheduler = scheduler
-        self._runner = runner
+        self._pipeline = StepPipeline(scheduler, runner)
         self._epoch = epoch
         self._is_stopping = False
         self._is_checked = True
         self._num_silent_polls = 0
-        self._num_consecutive_failures = 0
 
     def run(self) -> None:
         """Serve until the front says stop.
@@ -53,18 +45,18 @@ class EngineLoop:
             BlockPoolError: KV blocks were lost; only a new process gets them back.
         """
         while not self._is_stopping:
-            if self._scheduler.has_work:
+            if self._scheduler.has_work or self._pipeline.is_busy:
                 self._read_inbox(timeout_seconds=0.0)
                 self._step()
             else:
                 self._idle()
 
     def _step(self) -> None:
-        step = self._scheduler.schedule()
+        is_begun = self._pipeline.begin()
         # Starts and aborts are told before the model runs, as it may take a while.
         self._tell_front(only_if_new=True)
-        if step.rows:
-            results = self._forward(step.rows)
+        if is_begun:
+            step, results = self._pipeline.wait()
             self._read_inbox(timeout_seconds=0.0)
             self._scheduler.commit(step, results)
             self._is_checked = False
@@ -107,18 +99,3 @@ class EngineLoop:
         outputs = self._scheduler.take_outputs()
         if outputs or not only_if_new:
             self._channel.send(StepResult(self._epoch, outputs, self._scheduler.stats))
-
-    def _forward(self, rows: list[BatchRow]) -> list[RowOutput | RowFault]:
-        """Run the model; when it raises, find the rows at fault by running each alone."""
-        try:
-            results = self._runner.forward(rows)
-        except Exception:
-            self._num_consecutive_failures += 1
-            if self._num_consecutive_failures >= MAX_CONSECUTIVE_FAILURES:
-                raise
-            _log.exception("step failed")
-            if len(rows) == 1:
-                return [RowFault.RAISED]
-            return [result for row in rows for result in self._forward([row])]
-        self._num_consecutive_failures = 0
-        return results

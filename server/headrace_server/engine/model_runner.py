@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,8 @@ class BatchRow:
         sampling: how to choose the next token; None when the prompt is not
             complete after this step, so that nothing is to be chosen.
         prompt_logprobs: which log probabilities of the prompt are wanted; None for none.
+        awaited_row: index of the row of the step before whose chosen token is the one to compute,
+            known to nobody yet: `token_ids` has a 0 in its place. See `OverlappingRunner`.
     """
 
     sequence_id: int
@@ -37,6 +39,7 @@ class BatchRow:
     block_ids: Sequence[int]
     sampling: RowSampling | None
     prompt_logprobs: PromptLogprobs | None = None
+    awaited_row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,12 @@ class RowSampling:
     mask: TokenMask | None = None
     num_top_logprobs: int | None = None
 
+    @property
+    def needs_tokens_before(self) -> bool:
+        """Whether the choice looks at the tokens before it, and not only the model does."""
+        penalties = (self.presence_penalty, self.frequency_penalty, self.repetition_penalty)
+        return self.mask is not None or penalties != (0.0, 0.0, 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class RowOutput:
@@ -107,11 +116,14 @@ class RowOutput:
         token_id: the chosen id; None for a row without `sampling`.
         logprobs: of the chosen id, where they are wanted.
         prompt_logprobs: one for each target of `PromptLogprobs`.
+        is_late: whether a row of the next step that awaited `token_id` has computed another one,
+            so that its output is void.
     """
 
     token_id: int | None
     logprobs: TokenLogprobs | None = None
     prompt_logprobs: Sequence[TokenLogprobs] = ()
+    is_late: bool = False
 
 
 class RowFault(Enum):
@@ -168,4 +180,26 @@ class ModelRunner(Protocol):
 
         Returns:
             One entry per row of `batch`: its output, or the fault that ends this row alone.
+        """
+
+
+class PendingStep(Protocol):
+    """A step that is being computed."""
+
+    def result(self) -> list[RowOutput | RowFault]:
+        """Wait for the step and return what `ModelRunner.forward` does; called once."""
+
+
+@runtime_checkable
+class OverlappingRunner(ModelRunner, Protocol):
+    """A runner that computes while the engine does something else."""
+
+    def begin(self, batch: Sequence[BatchRow]) -> PendingStep:
+        """Begin a step behind those that were begun before, and return at once.
+
+        Steps store to the KV cache and read from it in the order in which they are begun, so that
+        a block may have other owners in each. At most two are waited for at a time.
+
+        Args:
+            batch: its rows may await tokens of the step that was begun last.
         """

@@ -78,6 +78,7 @@ class Scheduler:
         self._held = HeldSequences()
         self._aborted: list[Sequence] = []
         self._outputs: list[SequenceOutput] = []
+        self._begun: list[Step] = []
         self._arrivals = itertools.count()
         self._admissions = itertools.count()
         self._counters = _Counters()
@@ -144,15 +145,36 @@ class Scheduler:
         step = Step()
         self._schedule_decodes(step)
         self._schedule_prompts(step)
+        if step.rows:
+            self._begun.append(step)
         return step
+
+    def schedule_ahead(self, begun: Step) -> Step | None:
+        """Choose what follows a step before anybody knows what came of it.
+
+        A sequence that turns out to have ended with that step has its row dropped. None where the
+        results must be known first: a choice looks back at tokens, or a sequence has to give way.
+        """
+        if not begun.can_be_followed:
+            return None
+        begun.advance()
+        if not self._memory.can_extend(each for each in self._running if each.is_due):
+            return None
+        return self.schedule()
+
+    def abandon(self, step: Step) -> None:
+        """Let a step that was chosen be as if it had not been."""
+        self._begun.remove(step)
 
     def commit(self, step: Step, results: list[RowOutput | RowFault]) -> None:
         """Take what the model made of the step."""
         self._counters.num_steps += 1
         self._counters.num_computed_tokens += step.num_tokens
-        for sequence, row, result in zip(step.sequences, step.rows, results, strict=True):
+        self._begun.remove(step)
+        step.advance()
+        for index in step.live_indices():
+            sequence, row, result = step.sequences[index], step.rows[index], results[index]
             if self._is_sound(result, row):
-                sequence.num_computed_tokens += len(row.token_ids)
                 self._commit_row(sequence, row, result)
             else:
                 self._memory.distrust(sequence)
@@ -221,7 +243,7 @@ class Scheduler:
         while index < len(self._running):
             sequence = self._running[index]
             index += 1
-            if sequence.num_uncomputed_tokens == 1 and self._make_room(sequence):
+            if sequence.is_due and self._make_room(sequence):
                 self._add_row(step, sequence, 1)
 
     def _make_room(self, sequence: Sequence) -> bool:
@@ -302,6 +324,8 @@ class Scheduler:
     def _commit_row(self, sequence: Sequence, row: BatchRow, result: RowOutput) -> None:
         if result.token_id is not None:
             self._memory.vouch(sequence)
+        if result.is_late:
+            self._drop(sequence)
         if sequence.abort_requested:
             return
         told = sequence.take_prompt_logprobs(row, result.prompt_logprobs)
@@ -340,6 +364,7 @@ class Scheduler:
         """The one way out: forget the sequence, free its blocks, tell the front."""
         del self._live[sequence.sequence_id]
         sequence.has_ended = True
+        self._drop(sequence)
         if sequence.block_ids:
             self._running.remove(sequence)
             self._memory.release(sequence)
@@ -350,6 +375,11 @@ class Scheduler:
         if not sequence.output_token_ids:
             self._held.replace_leader(sequence)
         self._outputs.append(output)
+
+    def _drop(self, sequence: Sequence) -> None:
+        """Steps in progress were begun before the sequence was known to be another."""
+        for step in self._begun:
+            step.drop(sequence)
 
 
 def _rank(sequence: Sequence) -> tuple[int, int]:

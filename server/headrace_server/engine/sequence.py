@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from headrace_server.engine.logprobs import TokenLogprobs
     from headrace_server.engine.messages import AddSequence, EngineFinish
 
+# Of a row whose token is being chosen.
+_UNKNOWN = (0,)
+
 
 @dataclass(slots=True, eq=False)
 class Sequence:
@@ -36,6 +39,8 @@ class Sequence:
         block_ids: the KV blocks in order; the first `num_computed_tokens` slots of them are valid.
         num_named_blocks: how many of them others have been let find.
         num_computed_tokens: tokens whose keys and values are in the KV blocks.
+        awaited_row: row of the step in progress that chooses the token behind `token_ids`; None
+            where there is none or its step has not been waited for since.
         num_told_prompt_logprobs: log probabilities of the prompt that the front has.
         admission: counts sequences as they first come into the batch; None before.
         has_started: whether a step has ever contained the sequence.
@@ -54,6 +59,7 @@ class Sequence:
     block_ids: list[int] = field(init=False, default_factory=list)
     num_named_blocks: int = 0
     num_computed_tokens: int = 0
+    awaited_row: int | None = None
     num_told_prompt_logprobs: int = 0
     admission: int | None = None
     has_started: bool = False
@@ -75,9 +81,21 @@ class Sequence:
         return (-self.request.priority, admission)
 
     @property
+    def num_tokens(self) -> int:
+        """Number of tokens, the one included that is being chosen."""
+        return len(self.token_ids) + self._num_awaited_tokens
+
+    @property
     def num_uncomputed_tokens(self) -> int:
         """Number of tokens still to be run through the model; at least 1 between steps."""
-        return len(self.token_ids) - self.num_computed_tokens
+        return self.num_tokens - self.num_computed_tokens
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it lacks one token, and does not surely end with it."""
+        num_output_tokens = len(self.output_token_ids) + self._num_awaited_tokens
+        is_full = num_output_tokens >= self.request.max_output_tokens
+        return self.num_uncomputed_tokens == 1 and not is_full
 
     @property
     def is_ready(self) -> bool:
@@ -109,15 +127,17 @@ class Sequence:
         end = start + num_tokens
         return BatchRow(
             sequence_id=self.sequence_id,
-            token_ids=self.token_ids[start:end],
+            token_ids=self.token_ids[start:end] if self.awaited_row is None else _UNKNOWN,
             start=start,
             block_ids=self.block_ids,
-            sampling=self._sampling() if end == len(self.token_ids) else None,
+            sampling=self._sampling() if end == self.num_tokens else None,
             prompt_logprobs=self._prompt_logprobs(start, end),
+            awaited_row=self.awaited_row,
         )
 
     def append(self, token_id: int) -> EngineFinish | None:
         """Take the chosen token and say whether it ends the sequence."""
+        self.awaited_row = None
         self.token_ids.append(token_id)
         self.output_token_ids.append(token_id)
         if token_id in self.request.stop_token_ids:
@@ -141,6 +161,10 @@ class Sequence:
         self.num_told_prompt_logprobs += len(untold)
         return untold
 
+    @property
+    def _num_awaited_tokens(self) -> int:
+        return 0 if self.awaited_row is None else 1
+
     def _prompt_logprobs(self, start: int, end: int) -> PromptLogprobs | None:
         prompt = self.request.prompt_token_ids
         num_top = self.request.num_prompt_top_logprobs
@@ -151,11 +175,12 @@ class Sequence:
     def _sampling(self) -> RowSampling:
         request = self.request
         constraint = self.constraint
-        may_stop = len(self.output_token_ids) >= request.min_output_tokens
+        num_output_tokens = len(self.output_token_ids) + self._num_awaited_tokens
+        may_stop = num_output_tokens >= request.min_output_tokens
         repetition = request.repetition_penalty != 1.0
         looks_back = repetition or request.presence_penalty or request.frequency_penalty
         return RowSampling(
-            position=len(self.token_ids),
+            position=self.num_tokens,
             temperature=request.temperature,
             top_k=request.top_k,
             top_p=request.top_p,

@@ -1,4 +1,4 @@
-"""The engine without its process: scheduler and simulated runner, stepped by hand."""
+"""The engine without its process: scheduler and runner, by default a simulated one, by hand."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from headrace_server.engine.block_pool import BlockPool
 from headrace_server.engine.limits import SchedulerLimits
 from headrace_server.engine.messages import AddSequence
 from headrace_server.engine.model_runner import ModelDescription
+from headrace_server.engine.pipeline import StepPipeline
 from headrace_server.engine.scheduler import Scheduler
 from headrace_server.engine.settings import SimulatedSettings
 from headrace_server.engine.simulated_runner import SimulatedRunner
@@ -17,11 +18,12 @@ BLOCK_SIZE = 4
 
 
 class SteppedEngine:
-    """A scheduler over a simulated runner; collects what the front would be told."""
+    """A scheduler over a runner; collects what the front would be told."""
 
     def __init__(
         self,
         *,
+        runner=None,
         num_blocks=64,
         max_num_sequences=8,
         max_num_batched_tokens=64,
@@ -31,14 +33,14 @@ class SteppedEngine:
         prefix_cache=True,
         is_checked=True,
     ):
-        description = ModelDescription("", 1024, VOCABULARY_SIZE, num_blocks, BLOCK_SIZE, "cpu")
+        self.runner = runner = runner or simulated_runner(num_blocks)
+        model = runner.description
         limits = SchedulerLimits(
-            max_num_sequences, max_num_batched_tokens, max_prefill_chunk, VOCABULARY_SIZE
+            max_num_sequences, max_num_batched_tokens, max_prefill_chunk, model.vocabulary_size
         )
-        self.runner = SimulatedRunner(description, SimulatedSettings(faults=True))
-        self.scheduler = Scheduler(
-            limits, pool_type(num_blocks, BLOCK_SIZE), compiler, prefix_cache=prefix_cache
-        )
+        pool = pool_type(num_blocks, model.block_size)
+        self.scheduler = Scheduler(limits, pool, compiler, prefix_cache=prefix_cache)
+        self._pipeline = StepPipeline(self.scheduler, runner)
         self._is_checked = is_checked
         self.answers = defaultdict(list)
         self.logprobs = defaultdict(list)
@@ -52,16 +54,17 @@ class SteppedEngine:
 
     def step(self, during_forward=lambda: None):
         """Make one step and return the ids of its rows with their number of tokens."""
-        step = self.scheduler.schedule()
-        if step.rows:
-            results = self.runner.forward(step.rows)
+        rows = []
+        if self._pipeline.begin():
+            step, results = self._pipeline.wait()
+            rows = step.rows
             during_forward()
             self.scheduler.commit(step, results)
         if self._is_checked:
             self.scheduler.check_integrity()
         for output in self.scheduler.take_outputs():
             self._take(output)
-        return {row.sequence_id: len(row.token_ids) for row in step.rows}
+        return {row.sequence_id: len(row.token_ids) for row in rows}
 
     def _take(self, output):
         sequence_id = output.sequence_id
@@ -80,10 +83,15 @@ class SteppedEngine:
         """Step until nothing is left."""
         for _ in range(max_num_steps):
             self.step()
-            if not self.scheduler.has_work:
+            if not self.scheduler.has_work and not self._pipeline.is_busy:
                 self.scheduler.check_integrity()
                 return self
         raise AssertionError("the engine never gets done")
+
+
+def simulated_runner(num_blocks=64):
+    description = ModelDescription("", 1024, VOCABULARY_SIZE, num_blocks, BLOCK_SIZE, "cpu")
+    return SimulatedRunner(description, SimulatedSettings(faults=True))
 
 
 def add_sequence(sequence_id, prompt, **options):

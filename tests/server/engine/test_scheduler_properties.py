@@ -1,10 +1,18 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace_server.engine.messages import Constraint
 from headrace_server.engine.simulated_vocabulary import FAULT_NAN
 from tests.server.engine.fake_constraints import FakeCompiler
-from tests.server.engine.stepped_engine import SteppedEngine, solo_engine
+from tests.server.engine.held_runner import HeldRunner
+from tests.server.engine.stepped_engine import SteppedEngine, simulated_runner, solo_engine
+
+RUNNERS = {
+    "plain": simulated_runner,
+    "overlapping": lambda num_blocks: HeldRunner(simulated_runner(num_blocks)),
+    "late": lambda num_blocks: HeldRunner(simulated_runner(num_blocks), late_every=3),
+}
 
 # Many prompts begin alike; some give no numbers at their end.
 PROMPTS = st.builds(
@@ -74,12 +82,15 @@ def act(engine, compiler, actions):
     return requests
 
 
+@pytest.mark.parametrize("runner", RUNNERS)
 @settings(max_examples=200, deadline=None)
 @given(limits=LIMITS, actions=ACTIONS)
-def test_whatever_happens_each_sequence_ends_once_with_its_solo_answer(limits, actions):
+def test_whatever_happens_each_sequence_ends_once_with_its_solo_answer(runner, limits, actions):
     """Under any adds, aborts and memory: one terminal state, no lost block, no foreign token."""
     compiler = FakeCompiler()
-    engine = SteppedEngine(**limits, compiler=compiler)
+    engine = SteppedEngine(
+        **limits, compiler=compiler, runner=RUNNERS[runner](limits["num_blocks"])
+    )
     requests = act(engine, compiler, actions)
 
     assert set(engine.finishes) == set(requests)
