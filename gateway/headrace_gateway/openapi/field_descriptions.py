@@ -66,6 +66,17 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
         "tell how likely each token was; chat: true or false; completions: 0 to 20 rivals for each"
     ),
     "top_logprobs": "0 to 20 of the most likely tokens beside each, with `logprobs` only",
+    "tools": (
+        'at most 128 of `{"type": "function", "function": {"name", "description", "parameters"}}`'
+    ),
+    "tool_choice": (
+        '`"auto"`, `"none"`, `"required"`, or `{"type": "function", "function": {"name": …}}`'
+    ),
+    "parallel_tool_calls": "false: an answer has one call at most",
+    "chat_template_kwargs": (
+        "an object of further variables of the chat template, such as "
+        '`{"enable_thinking": false}`, of at most 64 KiB'
+    ),
     "request_id": "a label for the log, at most 128 printable ASCII characters",
     "content": "the same under llama.cpp's name",
     "tokens": "token ids",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace_gateway.openai import field_types, forms, messages, prompts, stream_options
+from headrace_gateway.openai import field_types, forms, messages, prompts, stream_options, tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 _TOKEN_IDS: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
+
+_NAME: Schema = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}
 
 _OF_READERS: Mapping[Callable[[str, object], object], Schema] = {
     field_types.text: {"type": "string"},
@@ -74,6 +76,45 @@ _OF_READERS: Mapping[Callable[[str, object], object], Schema] = {
         "type": "object",
         "properties": {"include_usage": {"type": ["boolean", "null"]}},
     },
+    tools.parse_tools: {
+        "type": "array",
+        "maxItems": 128,
+        "items": {
+            "type": "object",
+            "required": ["function"],
+            "properties": {
+                "type": {"const": "function"},
+                "function": {
+                    "type": "object",
+                    "required": ["name"],
+                    "properties": {
+                        "name": _NAME,
+                        "description": {"type": ["string", "null"]},
+                        "parameters": {"type": ["object", "null"]},
+                        "strict": {"type": ["boolean", "null"]},
+                    },
+                },
+            },
+        },
+    },
+    tools.parse_tool_choice: {
+        "anyOf": [
+            {"enum": ["auto", "none", "required"]},
+            {
+                "type": "object",
+                "required": ["function"],
+                "properties": {
+                    "type": {"const": "function"},
+                    "function": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {"name": _NAME},
+                    },
+                },
+            },
+        ]
+    },
+    tools.parse_template_arguments: {"type": "object"},
 }
 
 _RANGES: Mapping[str, Schema] = {

@@ -43,6 +43,27 @@ _CHAT_MESSAGE: Schema = {
             ]
         },
         "name": {"type": ["string", "null"], "maxLength": 128},
+        "tool_calls": {
+            "type": ["array", "null"],
+            "items": {
+                "type": "object",
+                "required": ["function"],
+                "properties": {
+                    "id": {"type": ["string", "null"], "maxLength": 128},
+                    "type": {"const": "function"},
+                    "function": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {
+                            "name": {"type": "string"},
+                            "arguments": {"type": ["string", "null"]},
+                        },
+                    },
+                },
+            },
+            "maxItems": 128,
+        },
+        "tool_call_id": {"type": ["string", "null"], "maxLength": 128},
     },
 }
 
