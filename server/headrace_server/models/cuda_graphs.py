@@ -16,6 +16,7 @@ from headrace_server.models.operations.fused_gpu import (
     block_tables,
 )
 from headrace_server.models.step_inputs import build_step_inputs
+from headrace_server.models.transfers import to_device
 from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ class _Buffers:
     def fill(self, step: StepInputs, block_size: int) -> None:
         """Take a step of at most as many rows; the others pad it, and store and read nothing."""
         num_rows = len(step.rows)
-        tables = torch.from_numpy(block_tables(step.rows, block_size))
+        tables = to_device(
+            torch.from_numpy(block_tables(step.rows, block_size)), self.token_ids.device
+        )
         self.step.block_tables[:num_rows, : tables.shape[1]].copy_(tables)
         self.token_ids[:num_rows].copy_(step.token_ids)
         self.step.positions[:num_rows].copy_(step.positions)

@@ -17,6 +17,7 @@ from headrace_server.engine.model_runner import (
 from headrace_server.models import kv_cache
 from headrace_server.models.gpu import has_gpu_kernels
 from headrace_server.models.load import load_model
+from headrace_server.models.overlapping_runner import OverlappingTorchRunner
 from headrace_server.models.precision import choose_precision
 from headrace_server.models.prompt_pieces import cut_batch, join_outputs
 from headrace_server.models.resolve import resolve_model
@@ -33,9 +34,21 @@ if TYPE_CHECKING:
     from headrace_server.models.kv_cache import KvCache
     from headrace_server.models.loaded_model import LoadedModel, StepDecoder
     from headrace_server.models.precision import Precision
+    from headrace_server.models.step_inputs import StepInputs
 
 
 def load(settings: EngineSettings, report_progress: ReportProgress) -> ModelRunner:
+    """Load the model of `settings`; on a GPU steps overlap with what the engine does.
+
+    Raises:
+        ModelLoadError: the model cannot be served.
+    """
+    runner = load_plain(settings, report_progress)
+    is_gpu = runner.description.device_type == "cuda"
+    return OverlappingTorchRunner(runner) if is_gpu else runner
+
+
+def load_plain(settings: EngineSettings, report_progress: ReportProgress) -> TorchRunner:
     """Find, convert and load the model of `settings` and take its KV cache.
 
     Raises:
@@ -125,9 +138,21 @@ class TorchRunner:
                     outputs[piece.index] = join_outputs(outputs[piece.index], output)
         return outputs
 
+    def launch(
+        self, rows: Sequence[BatchRow], chosen: torch.Tensor | None = None
+    ) -> tuple[StepInputs, torch.Tensor]:
+        """Have the logits of a step computed, float32 [logit tokens, vocabulary].
+
+        Args:
+            rows: without log probabilities of prompts that `cut_batch` would cut.
+            chosen: see `build_step_inputs`.
+        """
+        block_size = self._description.block_size
+        step = build_step_inputs(rows, block_size, self._precision.device, chosen)
+        return step, self._decoder.logits(step, self._cache)
+
     def _compute(self, rows: Sequence[BatchRow]) -> list[RowOutput | RowFault]:
-        step = build_step_inputs(rows, self._description.block_size, self._precision.device)
-        logits = self._decoder.logits(step, self._cache)
+        step, logits = self.launch(rows)
         outputs: list[RowOutput | RowFault] = [RowOutput(None)] * len(rows)
         if step.prompts:
             told = prompt_logprobs(logits[step.prompt_logits], step.prompts)

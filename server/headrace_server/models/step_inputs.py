@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from headrace_server.models.transfers import to_device
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -46,9 +48,19 @@ class StepInputs:
 
 
 def build_step_inputs(
-    batch: Sequence[BatchRow], block_size: int, device: torch.device
+    batch: Sequence[BatchRow],
+    block_size: int,
+    device: torch.device,
+    chosen: torch.Tensor | None = None,
 ) -> StepInputs:
-    """Lay out a batch of at least one row."""
+    """Lay out a batch of at least one row.
+
+    Args:
+        batch: the rows.
+        block_size: tokens in a KV block.
+        device: where the tensors are to be.
+        chosen: the tokens of the step before, int64 [rows], for rows that await one; on the device.
+    """
     order = row_order(batch)
     token_ids: list[int] = []
     positions: list[int] = []
@@ -65,15 +77,16 @@ def build_step_inputs(
             for position in range(row.start, end)
         ]
 
-    def place(indices: list[int]) -> torch.Tensor:
-        return torch.tensor(indices, dtype=torch.int64, device=device)
+    def placed(indices: list[int]) -> torch.Tensor:
+        return to_device(torch.tensor(indices, dtype=torch.int64), device)
 
+    rows = [batch[index] for index in order]
     return StepInputs(
-        rows=[batch[index] for index in order],
-        token_ids=place(token_ids),
-        positions=place(positions),
-        slots=place(slots),
-        logit_tokens=place(wanted.tokens),
+        rows=rows,
+        token_ids=_take_awaited(placed(token_ids), rows, chosen),
+        positions=placed(positions),
+        slots=placed(slots),
+        logit_tokens=placed(wanted.tokens),
         sampled_rows=wanted.sampled_rows,
         samplings=wanted.samplings,
         sampled_logits=wanted.sampled_logits,
@@ -81,6 +94,18 @@ def build_step_inputs(
         prompts=wanted.prompts,
         prompt_logits=wanted.prompt_logits,
     )
+
+
+def _take_awaited(
+    token_ids: torch.Tensor, rows: Sequence[BatchRow], chosen: torch.Tensor | None
+) -> torch.Tensor:
+    """Put the tokens that rows await where they stand: such rows are of one token, and first."""
+    places = [index for index, row in enumerate(rows) if row.awaited_row is not None]
+    if chosen is None or not places:
+        return token_ids
+    awaited = [row.awaited_row for row in rows if row.awaited_row is not None]
+    at, source = (to_device(torch.tensor(part), token_ids.device) for part in (places, awaited))
+    return token_ids.index_copy_(0, at, chosen.index_select(0, source))
 
 
 @dataclass(frozen=True, slots=True)

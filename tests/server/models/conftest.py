@@ -9,7 +9,7 @@ import pytest
 import headrace_server.models  # noqa: F401  # first, for it settles how products are computed
 from headrace_server.engine.model_runner import BatchRow, RowSampling
 from headrace_server.engine.settings import EngineSettings
-from headrace_server.models.runner import TorchRunner, load, start_runner
+from headrace_server.models.runner import TorchRunner, load_plain, start_runner
 from headrace_server.models.step_inputs import build_step_inputs
 
 GREEDY = {"temperature": 0.0, "top_k": None, "top_p": 1.0, "min_p": 0.0}
@@ -82,9 +82,7 @@ def cache_directory(tmp_path_factory):
 @pytest.fixture(scope="session")
 def load_runner() -> Callable[..., TorchRunner]:
     def load_model(model: object, **settings) -> TorchRunner:
-        runner = load(EngineSettings(model=str(model), **settings), silent)
-        assert isinstance(runner, TorchRunner)
-        return runner
+        return load_plain(EngineSettings(model=str(model), **settings), silent)
 
     return load_model
 

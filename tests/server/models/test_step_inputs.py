@@ -30,3 +30,18 @@ def test_wanted_logits_are_in_the_order_of_tokens():
     assert step.prompt_rows == [2, 0, 4]
     assert step.prompts == [batch[index].prompt_logprobs for index in step.prompt_rows]
     assert [wanted[place] for place in step.prompt_logits] == [30, 10, 11, 12, 50]
+
+
+def test_awaited_tokens_are_those_of_the_rows_that_choose_them():
+    """Wherever a row stands in the batch, it gets the token of its row in the step before."""
+    sampling = make_row()
+    batch = [
+        BatchRow(0, [0], 9, [0, 1, 2], sampling, awaited_row=2),
+        BatchRow(1, [50, 51], 0, [5], sampling),
+        BatchRow(2, [30], 2, [4], sampling),
+        BatchRow(3, [0], 5, [6, 7], sampling, awaited_row=0),
+    ]
+    chosen = torch.tensor([70, 71, 72])
+    step = build_step_inputs(batch, 4, torch.device("cpu"), chosen)
+    assert [row.sequence_id for row in step.rows] == [2, 3, 0, 1]
+    assert step.token_ids.tolist() == [30, 70, 72, 50, 51]

@@ -14,6 +14,7 @@ from headrace_server.models.kernels.triton.norm import rms_norm
 from headrace_server.models.kernels.triton.prefill_attention import TILE_QUERIES, attend_prefill
 from headrace_server.models.kernels.triton.rotary_store import rotate_and_store
 from headrace_server.models.linear import DenseLinear
+from headrace_server.models.transfers import to_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +70,7 @@ class FusedGpuOperations:
         # compiled anew for a pointer that does not.
         lengths += [0] * (-num_decode % 4)
         parts = [np.array(part, np.int32).ravel() for part in (tiles, lengths, tables)]
-        placed = torch.from_numpy(np.concatenate(parts)).to(device)
+        placed = to_device(torch.from_numpy(np.concatenate(parts)), device)
         placed_tiles, placed_lengths, placed_tables = torch.split(
             placed, [len(part) for part in parts]
         )

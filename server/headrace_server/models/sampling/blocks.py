@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from headrace_server.models.sampling.noise import BLOCK_SIZE
+from headrace_server.models.transfers import to_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,7 @@ class Blocks:
         """Return some of the rows, in rising order."""
         if len(rows) == len(self.rows):
             return self
-        places = torch.tensor(rows, device=self.logits.device)
+        places = to_device(torch.tensor(rows), self.logits.device)
         return Blocks(
             self.logits,
             self.rows[places],

@@ -19,6 +19,7 @@ from headrace_server.models.sampling.keeping import judge, judge_roughly
 from headrace_server.models.sampling.ordered import draw_ordered
 from headrace_server.models.sampling.race import Place, race
 from headrace_server.models.sampling.verdict import Verdict
+from headrace_server.models.transfers import Fetched, to_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,31 +90,71 @@ class _Attempt:
     token_id: int
 
 
-def choose_tokens(blocks: Blocks, rows: Sequence[RowSampling]) -> list[int | RowFault]:
-    """Choose one token per row by temperature, top-k, top-p, min-p and noise.
+class Choice:
+    """Chooses one token per row by temperature, top-k, top-p, min-p and noise.
+
+    The first try is made at once, without waiting for the device.
 
     Args:
         blocks: the logits.
         rows: how to choose, one for each row of `blocks`, at least one.
     """
-    choices: list[int | RowFault] = [RowFault.NOT_A_NUMBER] * len(rows)
-    attempts = [
-        _Attempt(index, _first_method(row), blocks.vocabulary_size)
-        for index, row in enumerate(rows)
-    ]
-    while attempts:
-        groups = list(_groups(attempts, blocks.largest.device))
+
+    def __init__(self, blocks: Blocks, rows: Sequence[RowSampling]) -> None:
+        self._blocks = blocks
+        self._rows = rows
+        attempts = [
+            _Attempt(index, _first_method(row), blocks.vocabulary_size)
+            for index, row in enumerate(rows)
+        ]
+        self._tried, self._table = self._try(attempts)
         # One copy from the device, and another only where rows are left open.
-        table = torch.cat([_try(blocks, rows, group) for group in groups], dim=1).tolist()
-        tried = [attempt for group in groups for attempt in group]
-        attempts = []
+        self._fetched = Fetched(self._table)
+
+    def first_tokens(self) -> torch.Tensor:
+        """Return what the first try has found, mostly the choice: int64 [rows], on the device."""
+        places = to_device(torch.tensor([each.index for each in self._tried]), self._table.device)
+        # Where there is no number, what is found may be no token.
+        found = self._table[0].long().clamp_(0, self._blocks.vocabulary_size - 1)
+        return torch.empty_like(found).index_copy_(0, places, found)
+
+    def wait(self) -> tuple[list[int | RowFault], set[int]]:
+        """Return the choices, and the rows for which the first try has found another token."""
+        choices: list[int | RowFault] = [RowFault.NOT_A_NUMBER] * len(self._rows)
+        fetched = self._fetched.wait()
+        attempts = list(self._settle(choices, self._tried, fetched))
+        found = dict(zip((each.index for each in self._tried), fetched[0], strict=True))
+        left_open = [attempt.index for attempt in attempts]
+        while attempts:
+            tried, table = self._try(attempts)
+            attempts = list(self._settle(choices, tried, table.tolist()))
+        return choices, {index for index in left_open if choices[index] != found[index]}
+
+    def _try(self, attempts: Sequence[_Attempt]) -> tuple[list[_Attempt], torch.Tensor]:
+        """Return the attempts in the order of the columns of their results; see `_try`."""
+        groups = list(_groups(attempts, self._blocks.largest.device))
+        table = torch.cat([_try(self._blocks, self._rows, group) for group in groups], dim=1)
+        return [attempt for group in groups for attempt in group], table
+
+    def _settle(
+        self,
+        choices: list[int | RowFault],
+        tried: Sequence[_Attempt],
+        table: Sequence[Sequence[float]],
+    ) -> Iterator[_Attempt]:
+        """Put down what is chosen, and yield what is to be tried next."""
         for attempt, token_id, verdict, largest in zip(tried, *table, strict=True):
             if not math.isfinite(largest):
-                choices[attempt.index] = _fault(rows[attempt.index], largest)
+                choices[attempt.index] = _fault(self._rows[attempt.index], largest)
             elif verdict == Verdict.KEPT:
                 choices[attempt.index] = int(token_id)
             else:
-                attempts.append(_next(attempt, int(token_id), Verdict(int(verdict))))
+                yield _next(attempt, int(token_id), Verdict(int(verdict)))
+
+
+def choose_tokens(blocks: Blocks, rows: Sequence[RowSampling]) -> list[int | RowFault]:
+    """Choose one token per row; see `Choice`."""
+    choices, _ = Choice(blocks, rows).wait()
     return choices
 
 
@@ -176,7 +217,7 @@ def _found(
     if method in _NUM_ORDERED:
         token_ids, is_settled = draw_ordered(blocks, draws, _NUM_ORDERED[method])
         return token_ids, torch.where(is_settled, Verdict.KEPT, Verdict.BEATABLE)
-    token_ids = torch.tensor([attempt.token_id for attempt in group], device=device)[:, None]
+    token_ids = to_device(torch.tensor([attempt.token_id for attempt in group]), device)[:, None]
     if method in _NUM_JUDGED:
         place = Place.of(blocks, token_ids)
         return token_ids, judge(blocks, draws, place, _NUM_JUDGED[method])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from headrace_server.models.sampling.noise import noise_keys
+from headrace_server.models.transfers import to_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,13 +54,13 @@ class Draws:
         top_ps = [max(row.top_p, _LEAST_TOP_P) if row.top_p < 1.0 else math.inf for row in rows]
         top_ks = [min(row.top_k or vocabulary_size, vocabulary_size) for row in rows]
         keys = [noise_keys(row.seed, row.position) for row in rows]
-        temperatures, least_scores = torch.split(torch.tensor(floats, device=device), 1, dim=1)
+        temperatures, least_scores = torch.split(to_device(torch.tensor(floats), device), 1, dim=1)
         return cls(
             temperatures,
             least_scores,
-            torch.tensor(top_ps, dtype=torch.float64, device=device)[:, None],
-            torch.tensor(top_ks, device=device)[:, None],
-            torch.tensor(keys, dtype=torch.int32, device=device),
+            to_device(torch.tensor(top_ps, dtype=torch.float64), device)[:, None],
+            to_device(torch.tensor(top_ks), device)[:, None],
+            to_device(torch.tensor(keys, dtype=torch.int32), device),
             max((top_k for top_k in top_ks if top_k < vocabulary_size), default=0),
             min(top_ps) < 1.0,
             any(row.min_p > 0.0 for row in rows),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from headrace_server.models.transfers import to_device
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,14 +28,15 @@ def apply_masks_(logits: torch.Tensor, rows: Sequence[RowSampling]) -> None:
     if not masked:
         return
     words = np.stack([row.mask.wait() for row in rows if row.mask is not None])
-    bits = torch.from_numpy(words.astype("<i4", copy=False).view(np.uint8)).to(logits.device)
+    bits = torch.from_numpy(words.astype("<i4", copy=False).view(np.uint8))
+    bits = to_device(bits, logits.device)
     # By bytes from a table: filling by a mask of bools takes a branch for each token.
     amounts = _table(logits.device).index_select(0, bits.flatten().int())
     amounts = amounts.view(len(masked), -1)[:, : logits.shape[1]]
     if len(masked) == len(rows):
         logits.add_(amounts)
     else:
-        logits.index_add_(0, torch.tensor(masked, device=logits.device), amounts)
+        logits.index_add_(0, to_device(torch.tensor(masked), logits.device), amounts)
 
 
 def _table(device: torch.device) -> torch.Tensor:

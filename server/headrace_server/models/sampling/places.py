@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from headrace_server.models.transfers import to_device
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -37,5 +39,7 @@ class Places:
         """Return what to index logits with, rows and token ids, and the amounts, [places] each."""
         rows = np.repeat(self._rows, [len(token_ids) for token_ids in self._token_ids])
         token_ids, amounts = np.concatenate(self._token_ids), np.concatenate(self._amounts)
-        at = torch.from_numpy(rows).to(device), torch.from_numpy(token_ids).to(device)
-        return at, torch.from_numpy(amounts).to(device)
+        placed_rows, placed_ids, placed_amounts = (
+            to_device(torch.from_numpy(part), device) for part in (rows, token_ids, amounts)
+        )
+        return (placed_rows, placed_ids), placed_amounts

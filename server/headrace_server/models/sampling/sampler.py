@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headrace_server.engine.model_runner import RowFault, RowOutput
 from headrace_server.models.sampling.bias import add_bias_
 from headrace_server.models.sampling.blocks import Blocks
-from headrace_server.models.sampling.choice import choose_tokens
+from headrace_server.models.sampling.choice import Choice
 from headrace_server.models.sampling.logprobs import token_logprobs
 from headrace_server.models.sampling.mask import apply_masks_
 from headrace_server.models.sampling.penalties import penalise_
@@ -22,38 +22,58 @@ if TYPE_CHECKING:
     from headrace_server.engine.model_runner import RowSampling
 
 
-def sample(logits: torch.Tensor, rows: Sequence[RowSampling]) -> list[RowOutput | RowFault]:
-    """Choose one token per row, see the package for the rules.
+class Sampling:
+    """Chooses one token per row, see the package for the rules.
 
-    Masks are waited for after everything else that can be done without them.
+    Masks are waited for at once, after everything else that can be done without them.
 
     Args:
-        logits: float32 [rows, vocabulary]; overwritten where rows change them.
+        logits: float32 [rows, vocabulary]; overwritten where rows change them, and not to be
+            changed by others before `wait` has returned.
         rows: how to choose, one for each row of `logits`, at least one.
-
-    Returns:
-        The choice with its log probabilities, or why there is none, for each row.
 
     Raises:
         IndexError: an id of a row is outside the vocabulary.
     """
-    told = [index for index, row in enumerate(rows) if row.num_top_logprobs is not None]
-    is_changed = any(_changes_logits(row) for row in rows)
-    # The model's own distribution is told; what is changed in place would be lost.
-    raw = logits[told] if told and (is_changed or len(told) < len(rows)) else logits
-    if is_changed:
-        add_bias_(logits, rows)
-        penalise_(logits, rows)
-        apply_masks_(logits, rows)
-    outputs: list[RowOutput | RowFault] = [
-        choice if isinstance(choice, RowFault) else RowOutput(choice)
-        for choice in choose_tokens(Blocks.of(logits), rows)
-    ]
-    if told:
-        token_ids = [_token_id(outputs[index]) for index in told]
-        num_tops = [rows[index].num_top_logprobs or 0 for index in told]
-        for index, logprobs in zip(told, token_logprobs(raw, token_ids, num_tops), strict=True):
-            outputs[index] = _with_logprobs(outputs[index], logprobs)
+
+    def __init__(self, logits: torch.Tensor, rows: Sequence[RowSampling]) -> None:
+        told = [index for index, row in enumerate(rows) if row.num_top_logprobs is not None]
+        is_changed = any(_changes_logits(row) for row in rows)
+        # The model's own distribution is told; what is changed in place would be lost.
+        self._raw = logits[told] if told and (is_changed or len(told) < len(rows)) else logits
+        if is_changed:
+            add_bias_(logits, rows)
+            penalise_(logits, rows)
+            apply_masks_(logits, rows)
+        self._told = told
+        self._rows = rows
+        self._choice = Choice(Blocks.of(logits), rows)
+
+    def first_tokens(self) -> torch.Tensor:
+        """Return what is mostly the choice; see `Choice.first_tokens`."""
+        return self._choice.first_tokens()
+
+    def wait(self) -> tuple[list[RowOutput | RowFault], set[int]]:
+        """Return the choices, and the rows of which `first_tokens` is another.
+
+        Each choice is with its log probabilities, or it is why there is none.
+        """
+        choices, differing = self._choice.wait()
+        outputs: list[RowOutput | RowFault] = [
+            choice if isinstance(choice, RowFault) else RowOutput(choice) for choice in choices
+        ]
+        if self._told:
+            token_ids = [_token_id(outputs[index]) for index in self._told]
+            num_tops = [self._rows[index].num_top_logprobs or 0 for index in self._told]
+            logprobs = token_logprobs(self._raw, token_ids, num_tops)
+            for index, told in zip(self._told, logprobs, strict=True):
+                outputs[index] = _with_logprobs(outputs[index], told)
+        return outputs, differing
+
+
+def sample(logits: torch.Tensor, rows: Sequence[RowSampling]) -> list[RowOutput | RowFault]:
+    """Choose one token per row; see `Sampling`."""
+    outputs, _ = Sampling(logits, rows).wait()
     return outputs
 
 
