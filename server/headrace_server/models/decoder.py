@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from headrace_server.models.embedding import Embedding
     from headrace_server.models.kv_cache import KvCache
     from headrace_server.models.linear import Linear
     from headrace_server.models.operations.interface import Operations, StepOperations
@@ -64,12 +65,12 @@ class Decoder:
     """A decoder with its weights.
 
     Args:
-        embedding: [vocabulary, hidden], in the format of the checkpoint.
+        embedding: in the format of the checkpoint.
         activations: the format of the hidden state.
         operations: that compute the steps.
     """
 
-    embedding: torch.Tensor
+    embedding: Embedding
     layers: Sequence[Layer]
     final_norm: Norm
     head: Linear
@@ -93,7 +94,7 @@ class Decoder:
         cache: KvCache,
     ) -> torch.Tensor:
         """Compute a step for which the operations are bound; see `logits`."""
-        hidden = functional.embedding(token_ids, self.embedding).to(self.activations)
+        hidden = self.embedding(token_ids).to(self.activations)
         for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
             queries = operations.project_and_store(hidden, layer, layer_cache)
             attended = operations.attend(queries, layer, layer_cache)

@@ -52,6 +52,16 @@ class PackedWeights:
             format=self.format,
         )
 
+    @property
+    def is_fp16(self) -> bool:
+        """Whether `fp16_rows` gives the rows as they were packed."""
+        return self.format == _FP16
+
+    def fp16_rows(self, indices: torch.Tensor) -> torch.Tensor:
+        """Return rows of the matrix, fp16 [indices, inputs]. It must be packed as fp16."""
+        panels = self.panels.view(torch.float16).view(-1, self.inputs, PANEL_SIZE)
+        return panels[indices // PANEL_SIZE, :, indices % PANEL_SIZE]
+
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Multiply [rows, inputs], as `Linear` does."""
         from headrace_server.models.kernels.library import load_kernels

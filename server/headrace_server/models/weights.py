@@ -11,12 +11,13 @@ import torch
 from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.models.checkpoint import Checkpoint
 from headrace_server.models.decoder import Decoder, Layer, Norm
+from headrace_server.models.embedding import DenseEmbedding, TiedEmbedding
 from headrace_server.models.gpu import has_gpu_kernels
 from headrace_server.models.linear import DenseLinear, Linear, PackedFp16Linear
 from headrace_server.models.memory import available_bytes, gibibytes
 from headrace_server.models.operations.fused_cpu import FusedCpuOperations
 from headrace_server.models.operations.reference import ReferenceOperations
-from headrace_server.models.packing import pack_fp16, pack_grouped
+from headrace_server.models.packing import PackedWeights, pack_fp16, pack_grouped
 from headrace_server.models.precision import WeightFormat
 from headrace_server.models.quantization import (
     GroupedWeights,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from headrace_server.engine.model_runner import ReportProgress
     from headrace_server.models.config import DecoderConfig
+    from headrace_server.models.embedding import Embedding
     from headrace_server.models.operations.interface import Operations
     from headrace_server.models.precision import Precision
 
@@ -65,11 +67,12 @@ def load_decoder(
         report_progress("loading weights", index / config.num_layers)
         layers.append(builder.layer(index))
     rotations = rotation_table(config, context_length, precision.device)
+    head = builder.head()
     return Decoder(
-        embedding=builder.embedding(),
+        embedding=builder.embedding(head),
         layers=layers,
         final_norm=builder.norm("model.norm", config.hidden_size),
-        head=builder.head(),
+        head=head,
         activations=precision.activations,
         operations=_operations(layers, rotations, precision),
     )
@@ -179,20 +182,28 @@ class _Builder:
         weight = self._checkpoint.read(f"{name}.weight", (width,))
         return Norm(self._place(weight), self._config.norm_epsilon)
 
-    def embedding(self) -> torch.Tensor:
+    def embedding(self, head: Linear) -> Embedding:
         shape = (self._config.vocabulary_size, self._config.hidden_size)
         weight = self._checkpoint.read("model.embed_tokens.weight", shape)
         factor = self._config.multipliers.embedding
+        if isinstance(head, PackedWeights) and head.is_fp16 and self._is_shared(weight):
+            return TiedEmbedding(head)
         if factor != 1.0:
             # Of bf16 a product would lose digits; fp16 has more of them in as many bytes.
             wide = torch.float32 if weight.dtype == torch.float32 else torch.float16
             weight = (weight.float() * factor).to(wide)
-        # Rows are converted as they are looked up, or the matrix is shared with a tied head.
+        # Rows are converted as they are looked up.
         dtype = weight.dtype
         if self._precision.weights is WeightFormat.DENSE:
             dtype = self._precision.activations
         # A copy, so that serving does not depend on the file staying as it is.
-        return weight.to(self._precision.device, dtype, copy=True)
+        return DenseEmbedding(weight.to(self._precision.device, dtype, copy=True))
+
+    def _is_shared(self, embedding: torch.Tensor) -> bool:
+        """Whether a head that is packed as fp16 has the rows of the embedding to the bit."""
+        factors = self._config.multipliers
+        is_scaled = (factors.embedding, factors.logits) != (1.0, 1.0)
+        return self._config.tied_head and not is_scaled and embedding.dtype == torch.float16
 
     def head(self) -> Linear:
         name = "model.embed_tokens" if self._config.tied_head else "lm_head"

@@ -118,7 +118,7 @@ def test_nan_stays_in_its_row(tiny_model, load_runner, make_sequences):
     sequences = make_sequences(runner)
     healthy = sequences.row(sequences.add(tokens_of(9, 7)))
     (alone,) = runner.forward([healthy])
-    runner._decoder.embedding[13] = torch.nan
+    runner._decoder.embedding.weight[13] = torch.nan
     bad = sequences.row(sequences.add([13, 5, 6, 7, 8, 9, 10, 11, 12]))
     assert runner.forward([bad, healthy]) == [RowFault.NOT_A_NUMBER, alone]
     # The same blocks now belong to a shorter sequence, first as a prompt and then decoding.

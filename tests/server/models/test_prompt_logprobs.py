@@ -134,6 +134,6 @@ def test_nan_in_a_prompt_faults_its_row_alone(model_and_directory, load_runner, 
     sequences = make_sequences(runner)
     healthy = told_row(sequences, sequences.add(tokens_of(9, 7)), 9, 2)
     (alone,) = runner.forward([healthy])
-    runner._decoder.embedding[13] = torch.nan
+    runner._decoder.embedding.weight[13] = torch.nan
     bad = told_row(sequences, sequences.add([5, 6, 13, 8, 9]), 4, 2)
     assert runner.forward([bad, healthy]) == [RowFault.NOT_A_NUMBER, alone]

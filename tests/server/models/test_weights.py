@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from headrace_server.engine.model_runner import ModelLoadError
 from headrace_server.models.checkpoint import BLOCKS_SUFFIX
 from headrace_server.models.config import read_config
+from headrace_server.models.embedding import DenseEmbedding, TiedEmbedding
 from headrace_server.models.kernels.library import load_kernels
 from headrace_server.models.precision import choose_precision
 from headrace_server.models.quantization import quantize_int4, quantize_int8
@@ -44,11 +45,7 @@ class MatrixReads(TorchDispatchMode):
 def directory(tiny_model):
     """A model whose matrices are bf16, which nothing else in it is, and a head of its own."""
     _, directory = tiny_model("LlamaForCausalLM", tie_word_embeddings=False)
-    path = directory / "model.safetensors"
-    tensors = load_file(path)
-    save_file(
-        {name: one.bfloat16() if one.dim() == 2 else one for name, one in tensors.items()}, path
-    )
+    save_matrices(directory, torch.bfloat16)
     return directory
 
 
@@ -69,6 +66,14 @@ def load(directory, quantization):
     precision = choose_precision("cpu", "auto", quantization)
     config = read_config(directory)
     return load_decoder(directory, config, CONTEXT_LENGTH, precision, lambda *_: None)
+
+
+def save_matrices(directory, dtype):
+    path = directory / "model.safetensors"
+    tensors = load_file(path)
+    save_file(
+        {name: one.to(dtype) if one.dim() == 2 else one for name, one in tensors.items()}, path
+    )
 
 
 def head_of(directory, quantization):
@@ -130,3 +135,36 @@ def test_blocks_of_another_shape_are_refused(directory, quantization):
     message = refusal(directory, quantization)
     assert "The blocks of the weight 'model.layers.0.self_attn.q_proj.weight' are" in message
     assert f"remove the files *{BLOCKS_SUFFIX} from {directory}" in message
+
+
+@pytest.mark.parametrize(
+    ("dtype", "quantization", "kind"),
+    [
+        (torch.float16, "fp16", TiedEmbedding),
+        (torch.float16, "q4", DenseEmbedding),
+        (torch.bfloat16, "fp16", DenseEmbedding),
+        (torch.float32, "fp16", DenseEmbedding),
+    ],
+    ids=str,
+)
+def test_a_tied_head_serves_as_embedding_where_it_has_the_same_digits(
+    tiny_model, dtype, quantization, kind
+):
+    """The rows are those of the checkpoint to the bit, wherever they are looked up."""
+    _, directory = tiny_model("LlamaForCausalLM", tie_word_embeddings=True)
+    save_matrices(directory, dtype)
+    embedding = load(directory, quantization).embedding
+    expected = load_file(directory / "model.safetensors")[EMBEDDING]
+    assert type(embedding) is kind
+    assert len(embedding) == len(expected)
+    token_ids = torch.tensor([96, 0, 1, 15, 16, 17, 96, 50])
+    torch.testing.assert_close(embedding(token_ids), expected[token_ids], atol=0.0, rtol=0.0)
+
+
+def test_a_head_of_its_own_is_no_embedding(directory):
+    """Where the head is not tied, the embedding is a matrix of its own in every format."""
+    save_matrices(directory, torch.float16)
+    embedding = load(directory, "fp16").embedding
+    expected = load_file(directory / "model.safetensors")[EMBEDDING]
+    assert type(embedding) is DenseEmbedding
+    assert torch.equal(embedding(torch.arange(97)), expected)
