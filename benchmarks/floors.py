@@ -25,9 +25,7 @@ def main() -> None:
     if arguments.json:
         print(json.dumps(asdict(floors)))
         return
-    print(f"memory read  {floors.read_bytes_per_second / 1e9:7.1f} GB/s")
-    print(f"fp32 product {floors.fp32_flops / 1e9:7.1f} GFLOP/s")
-    print(f"threads      {floors.num_threads:7}")
+    print(f"{floors}, {floors.num_threads} threads")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def main() -> int:
         _say(f"without {absence.name}: {absence.reason}")
     for peer in peers.present:
         _say(f"with {peer.name} ({peer.version})")
-    _say("measuring memory and products, about 10 s")
+    _say("measuring memory and arithmetic, about 10 s")
     floors = measure_floors()
     directory = _results_directory(options)
     measurements: list[Measurement] = []
@@ -71,11 +71,7 @@ def main() -> int:
         _say("\nstopped; this is what was measured")
         report.save(is_complete=False)
         status = 130
-    print(f"\n{machine.cpu_model}, {machine.num_cores} cores")
-    print(
-        f"memory read {floors.read_bytes_per_second / 1e9:.1f} GB/s, "
-        f"fp32 product {floors.fp32_flops / 1e9:.0f} GFLOP/s\n"
-    )
+    print(f"\n{machine.cpu_model}, {machine.num_cores} cores\n{floors}\n")
     print(report.tables())
     for absence in peers.absent:
         print(f"\nnot compared: {absence.name}: {absence.reason}")
