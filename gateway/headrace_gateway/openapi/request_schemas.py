@@ -27,7 +27,7 @@ _CHAT_MESSAGE: Schema = {
     "description": "One turn of a conversation; see docs/parameters.md.",
     "required": ["role"],
     "properties": {
-        "role": {"type": "string"},
+        "role": {"enum": ["system", "developer", "user", "assistant", "tool"]},
         "content": {
             "anyOf": [
                 {"type": "string"},
