@@ -38,7 +38,12 @@ class SchedulerLimits:
 
 def choose_limits(settings: EngineSettings, model: ModelDescription) -> SchedulerLimits:
     """Fill in what the settings leave to the device."""
-    is_cpu = model.device_type == "cpu"
+    return limits_for(settings, model.device_type, model.vocabulary_size)
+
+
+def limits_for(settings: EngineSettings, device_type: str, vocabulary_size: int) -> SchedulerLimits:
+    """See `choose_limits`; for a model that is not described yet."""
+    is_cpu = device_type == "cpu"
     batched_tokens = _CPU_MAX_BATCHED_TOKENS if is_cpu else _GPU_MAX_BATCHED_TOKENS
     prefill_chunk = _CPU_MAX_PREFILL_CHUNK if is_cpu else _GPU_MAX_PREFILL_CHUNK
     return SchedulerLimits(
@@ -47,5 +52,5 @@ def choose_limits(settings: EngineSettings, model: ModelDescription) -> Schedule
             settings.max_num_batched_tokens or max(batched_tokens, settings.max_num_sequences)
         ),
         max_prefill_chunk=settings.max_prefill_chunk or prefill_chunk,
-        vocabulary_size=model.vocabulary_size,
+        vocabulary_size=vocabulary_size,
     )

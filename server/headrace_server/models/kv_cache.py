@@ -70,9 +70,20 @@ class KvCache:
 
 
 def allocate(
-    shape: KvShape, precision: Precision, settings: EngineSettings, context_length: int
+    shape: KvShape,
+    precision: Precision,
+    settings: EngineSettings,
+    context_length: int,
+    reserved_bytes: int = 0,
 ) -> KvCache:
     """Take the KV cache. Its content is arbitrary; on a CPU, memory is taken as it is written to.
+
+    Args:
+        shape: of the model.
+        precision: where, and in which format.
+        settings: with the size, or what it is chosen by.
+        context_length: most tokens of a sequence.
+        reserved_bytes: what is free and needed for steps; a size that is given may take of it.
 
     Raises:
         ModelLoadError: there is no room for one sequence of the length that was asked for.
@@ -80,7 +91,7 @@ def allocate(
     block_size = settings.block_size
     num_elements = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim * block_size
     block_bytes = num_elements * precision.kv.itemsize
-    size = _choose_size(block_bytes, precision.device, settings, context_length)
+    size = _choose_size(block_bytes, precision.device, settings, context_length, reserved_bytes)
     try:
         cache = take_blocks(shape, precision, size.num_blocks, block_size)
     except RuntimeError as error:
@@ -128,15 +139,20 @@ class _Size:
 
 
 def _choose_size(
-    block_bytes: int, device: torch.device, settings: EngineSettings, context_length: int
+    block_bytes: int,
+    device: torch.device,
+    settings: EngineSettings,
+    context_length: int,
+    reserved_bytes: int,
 ) -> _Size:
     blocks_per_context = -(-context_length // settings.block_size)
     available = available_bytes(device)
     if settings.kv_cache_bytes is not None:
         size = _given_size(settings.kv_cache_bytes, block_bytes, available)
     else:
+        left = max(available - reserved_bytes, 0)
         size = min(
-            _default_sizes(block_bytes, device, settings, blocks_per_context, available),
+            _default_sizes(block_bytes, device, settings, blocks_per_context, left),
             key=lambda size: size.num_blocks,
         )
     # A context that nobody asked for is shortened to the memory by the engine.

@@ -31,6 +31,11 @@ class DenseLinear:
         self._weight = weight
         self._bias = bias
 
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self._weight)
+
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Multiply; see `Linear`."""
         return functional.linear(x, self._weight, self._bias)

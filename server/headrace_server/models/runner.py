@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from headrace_server.engine.limits import limits_for
 from headrace_server.engine.model_runner import (
     BatchRow,
     ModelDescription,
@@ -15,6 +16,7 @@ from headrace_server.engine.model_runner import (
     RowSampling,
 )
 from headrace_server.models import kv_cache
+from headrace_server.models.decoder import Decoder
 from headrace_server.models.gpu import has_gpu_kernels
 from headrace_server.models.load import load_model
 from headrace_server.models.overlapping_runner import OverlappingTorchRunner
@@ -24,6 +26,7 @@ from headrace_server.models.resolve import resolve_model
 from headrace_server.models.sampling.logprobs import prompt_logprobs
 from headrace_server.models.sampling.sampler import sample
 from headrace_server.models.step_inputs import build_step_inputs
+from headrace_server.models.step_memory import step_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +78,15 @@ def start_runner(
         ModelLoadError: there is no room for the KV cache.
     """
     report_progress("taking KV cache")
-    cache = kv_cache.allocate(loaded.kv_shape, loaded.precision, settings, loaded.context_length)
+    has_kernels = has_gpu_kernels(loaded.precision.device, loaded.kv_shape.head_dim)
+    records = loaded.kind == "own" and has_kernels
+    cache = kv_cache.allocate(
+        loaded.kv_shape,
+        loaded.precision,
+        settings,
+        loaded.context_length,
+        _reserved_bytes(loaded, settings) if records else 0,
+    )
     description = ModelDescription(
         directory=str(directory),
         context_length=loaded.context_length,
@@ -85,7 +96,7 @@ def start_runner(
         device_type=loaded.precision.device.type,
     )
     decoder = loaded.decoder
-    if loaded.kind == "own" and has_gpu_kernels(loaded.precision.device, loaded.kv_shape.head_dim):
+    if records:
         # Imported where it is needed, for it compiles for GPUs.
         from headrace_server.models.cuda_graphs import record_steps
 
@@ -94,6 +105,15 @@ def start_runner(
     report_progress("warming up")
     runner.forward([_WARM_UP_ROW])
     return runner
+
+
+def _reserved_bytes(loaded: LoadedModel, settings: EngineSettings) -> int:
+    """Estimate what steps and their graphs take of a GPU."""
+    from headrace_server.models.cuda_graphs import graph_sizes
+
+    assert isinstance(loaded.decoder, Decoder)  # as its kind says
+    limits = limits_for(settings, loaded.precision.device.type, loaded.vocabulary_size)
+    return step_bytes(loaded.decoder, limits, len(graph_sizes(limits.max_num_sequences)))
 
 
 # The first products of a process start its threads; no request should wait for that.

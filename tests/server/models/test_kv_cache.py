@@ -25,13 +25,13 @@ class Shape:
 def take(monkeypatch, caplog):
     """Take a KV cache, and return its tokens and why it has no more."""
 
-    def take(context_length, *, free=PLENTY, **settings):
+    def take(context_length, *, free=PLENTY, reserved_bytes=0, **settings):
         monkeypatch.setattr(kv_cache, "available_bytes", lambda device: free)
         precision = choose_precision("cpu", "float32", "none")
         caplog.clear()
         with caplog.at_level(logging.INFO, "headrace_server.models"):
             cache = kv_cache.allocate(
-                Shape(), precision, EngineSettings(**settings), context_length
+                Shape(), precision, EngineSettings(**settings), context_length, reserved_bytes
             )
         (record,) = caplog.records
         assert record.fields["tokens"] == cache.num_blocks * cache.block_size
@@ -57,6 +57,14 @@ def test_the_default_is_no_more_than_half_of_the_free_memory(take):
     free = 2 * 4096 * BYTES_PER_TOKEN
     assert take(8192, free=free) == (4096, "50% of the free memory")
     assert take(1 << 20, free=free) == (4096, "50% of the free memory")
+
+
+def test_what_steps_need_is_left_unless_a_size_is_given(take):
+    """The share is one of what is left for the cache; a size that is given is taken as it is."""
+    free = 2 * 4096 * BYTES_PER_TOKEN
+    sizes = {"free": free, "reserved_bytes": free // 2}
+    assert take(8192, **sizes) == (2048, "50% of the free memory")
+    assert take(8192, **sizes, kv_cache_bytes=free) == (8192, "as given")
 
 
 def test_the_default_is_no_more_than_can_be_used(take):
