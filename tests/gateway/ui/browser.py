@@ -57,7 +57,10 @@ class ChatPage:
 
     async def ask(self, text: str) -> None:
         await self.question.fill(text)
-        await self.question.press("Enter")
+        if await self.run("() => matchMedia('(pointer: coarse)').matches"):
+            await self.button("Send").click()
+        else:
+            await self.question.press("Enter")
 
     async def says(self, text: str) -> None:
         """Wait until the last answer has a text."""

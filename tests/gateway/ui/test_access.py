@@ -76,9 +76,10 @@ async def test_the_keyboard_reaches_everything_in_order(chat, server):
         "Copy the text",
         "Edit the question",
     ]
-    await chat.run("() => document.querySelector('.skip').focus()")
+    await chat.page.get_by_role("link", name="Skip to the question").focus()
     await chat.page.keyboard.press("Enter")
     await expect(chat.question).to_be_focused()
+    await chat.says("Hello back.")
 
 
 async def talk(chat, server):
@@ -100,6 +101,25 @@ async def test_a_line_break_is_not_the_end_of_a_question(chat, server):
     await chat.says("Hello")
     await expect(chat.question).to_have_value("")
     assert server.calls[0].request.chat.messages[0].content == "a\nb"
+
+
+async def test_on_a_phone_enter_breaks_the_line(open_chat, server):
+    """There the button sends, and the keyboard does not come up again over the answer."""
+    chat = await open_chat(**PHONE)
+    await chat.question.press("a")
+    await chat.question.press("Enter")
+    await chat.question.press("b")
+    await chat.button("Send").click()
+    await chat.says("Hello")
+    assert server.calls[0].request.chat.messages[0].content == "a\nb"
+    await expect(chat.question).not_to_be_focused()
+
+
+async def test_the_focus_stays_where_something_is_left(chat, server):
+    """A button that goes with its answer hands the focus to the messages."""
+    await talk(chat, server)
+    await chat.answers.last.get_by_role("button", name="Answer again").press("Enter")
+    await expect(chat.page.get_by_role("region", name="Messages")).to_be_focused()
 
 
 async def test_nothing_is_sent_twice_or_empty(chat, server, held):

@@ -34,6 +34,35 @@ async def test_an_answer_streams(chat, held):
     await expect(chat.page.locator("#announcer")).to_have_text("Answer: Once upon a time.")
 
 
+async def test_reasoning_is_folded_above_its_answer(chat, server):
+    """What the model thinks can be opened; the model does not get it back as its words."""
+    hold = Hold()
+
+    def script(request):
+        yield Admit()
+        thought = piece("", 1)
+        thought.deltas[0].reasoning_text = "They want a greeting."
+        yield thought
+        yield hold
+        yield end("Hello.", 2)
+
+    server.script = script
+    await chat.ask("Greet me")
+    fold = chat.answers.last.get_by_text("Thinking …")
+    await expect(fold).to_be_visible()
+    hold.over.set()
+    await chat.says("Hello.")
+    await chat.is_idle()
+    thought = chat.answers.last.get_by_text("They want a greeting.")
+    await expect(thought).to_be_hidden()
+    await chat.answers.last.get_by_text("Reasoning").click()
+    await expect(thought).to_be_visible()
+    await chat.ask("And again")
+    await chat.is_idle()
+    texts = [message.content for message in server.calls[1].request.chat.messages]
+    assert texts == ["Greet me", "Hello.", "And again"]
+
+
 @pytest.mark.parametrize("how", ["button", "key"])
 async def test_stop_ends_the_work(chat, server, held, how):
     """Stop closes the call in the server, keeps the text, and the next question can be asked."""

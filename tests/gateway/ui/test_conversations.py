@@ -42,6 +42,7 @@ async def test_a_conversation_can_be_renamed(chat, server):
     await chat.page.get_by_label("Name").fill("Streams")
     await chat.page.keyboard.press("Enter")
     await expect(chat.conversations.locator(".title")).to_have_text(["Streams"])
+    await expect(chat.button("Change “Streams”")).to_be_focused()
     await chat.reload()
     await expect(chat.conversations.locator(".title")).to_have_text(["Streams"])
 
@@ -52,6 +53,7 @@ async def test_a_conversation_can_be_deleted(chat, server):
         await talk(chat, server, name)
     await chat.button("Change “Wheels”").click()
     await chat.button("Delete").click()
+    await expect(chat.button("New conversation")).to_be_focused()
     for _ in range(2):
         await expect(chat.conversations.locator(".title")).to_have_text(["Rivers"])
         await expect(chat.answers).to_have_count(0)

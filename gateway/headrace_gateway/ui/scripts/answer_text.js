@@ -27,7 +27,8 @@ export class AnswerText {
 function shell(content) {
   for (const pre of content.querySelectorAll("pre")) pre.replaceWith(codeBlock(pre));
   for (const table of content.querySelectorAll("table")) {
-    const frame = element("div", { className: "table-frame", tabIndex: 0, role: "group", "aria-label": "Table" });
+    const settings = { className: "table-frame", tabIndex: 0, role: "group", "aria-label": "Table" };
+    const frame = element("div", settings);
     table.replaceWith(frame);
     frame.append(table);
   }

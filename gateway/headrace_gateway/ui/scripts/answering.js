@@ -1,7 +1,7 @@
 // @ts-check
 /** Fills one answer from the API, until it ends or is stopped. */
 
-import { Failure } from "./failure.js";
+import { Failure, pageFault } from "./failure.js";
 import { Stopwatch } from "./stopwatch.js";
 
 /** @typedef {import("./conversation.js").Message} Message */
@@ -31,30 +31,34 @@ export class Answering {
     const answer = this._answer;
     const watch = new Stopwatch();
     let tokens = null;
+    /** @type {import("./conversation.js").Status} */
+    let status = "complete";
     try {
       for await (const piece of this._api.streamChat(request, this._stop.signal)) {
-        if (piece.text) {
+        if (piece.text || piece.reasoning) {
           watch.tick();
-          answer.text += piece.text;
+          answer.text += piece.text ?? "";
+          if (piece.reasoning) answer.reasoning = (answer.reasoning ?? "") + piece.reasoning;
           onText();
         }
-        if (piece.finishReason) answer.status = piece.finishReason === "length" ? "cut" : "complete";
+        if (piece.finishReason === "length") status = "cut";
         tokens = piece.tokens ?? tokens;
       }
     } catch (error) {
-      this._endEarly(error);
+      status = this._endEarly(error);
     }
     answer.pace = watch.read(tokens);
+    answer.status = status;
   }
 
-  /** @param {unknown} error */
+  /**
+   * @param {unknown} error
+   * @returns {import("./conversation.js").Status}
+   */
   _endEarly(error) {
-    if (this._stop.signal.aborted) {
-      this._answer.status = "stopped";
-      return;
-    }
-    this._answer.status = "failed";
-    if (!(error instanceof Failure)) throw error;
-    this._answer.failure = error.facts;
+    if (this._stop.signal.aborted) return "stopped";
+    const failure = error instanceof Failure ? error : pageFault(error);
+    this._answer.failure = failure.facts;
+    return "failed";
   }
 }

@@ -7,6 +7,7 @@ import { connectionLost, Failure, failureFrom, failureOf, unfinished } from "./f
 /**
  * @typedef {object} Piece of an answer as it arrives; what is not in it is undefined
  * @property {string} [text]
+ * @property {string} [reasoning] what the model thinks before it answers
  * @property {string} [finishReason]
  * @property {number} [tokens] of the whole answer
  */
@@ -79,6 +80,7 @@ function pieceOf(chunk) {
   const choice = chunk.choices[0];
   return {
     text: choice?.delta?.content ?? "",
+    reasoning: choice?.delta?.reasoning_content ?? "",
     finishReason: choice?.finish_reason ?? undefined,
     tokens: chunk.usage?.completion_tokens,
   };

@@ -1,9 +1,14 @@
 // @ts-check
 /** The conversations at work: what each action of the person does to them. */
 
-import { announce } from "./announcer.js";
 import { Answering } from "./answering.js";
-import { addAnswer, addQuestion, newConversation, removeFromLast, requestFor } from "./conversation.js";
+import {
+  addAnswer,
+  addQuestion,
+  newConversation,
+  removeFromLast,
+  requestFor,
+} from "./conversation.js";
 
 /** @typedef {import("./conversation.js").Conversation} Conversation */
 
@@ -16,6 +21,7 @@ const SAVE_MILLISECONDS = 1000;
  * @property {() => string} model the name of the one that is chosen
  * @property {() => void} onChange something changed that is shown
  * @property {() => void} onText the answer that is shown has grown
+ * @property {(answer: import("./conversation.js").Message) => void} onEnd the answer that is shown has ended
  */
 
 export class Chat {
@@ -82,7 +88,7 @@ export class Chat {
 
   /** @param {Conversation} conversation */
   async _answer(conversation) {
-    const { api, shelf, model, onChange } = this._parts;
+    const { api, shelf, model, onChange, onEnd } = this._parts;
     const request = requestFor(conversation, model());
     const answer = addAnswer(conversation, model());
     const answering = new Answering(api, answer);
@@ -98,15 +104,6 @@ export class Chat {
       if (shelf.has(conversation)) shelf.put(conversation);
       onChange();
     }
-    if (conversation === this.current) announce(ending(answer));
+    if (conversation === this.current) onEnd(answer);
   }
-}
-
-/**
- * @param {import("./conversation.js").Message} answer that has ended
- * @returns {string} what is said of it; a failure is an alert of its own
- */
-function ending(answer) {
-  if (answer.status === "failed") return "";
-  return answer.status === "stopped" ? "Stopped." : `Answer: ${answer.text}`;
 }

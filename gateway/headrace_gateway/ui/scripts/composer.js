@@ -10,6 +10,8 @@ import { byId, icon } from "./element.js";
  * @property {() => void} cancelEditing
  */
 
+const touch = matchMedia("(pointer: coarse)");
+
 export class Composer {
   /** @param {ComposerActions} actions */
   constructor(actions) {
@@ -56,6 +58,8 @@ export class Composer {
 
   /** @param {KeyboardEvent} event */
   _onKey(event) {
+    // A phone has no Shift and Enter; its button sends.
+    if (touch.matches) return;
     // Enter also ends a word that is being composed, as in Japanese.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
@@ -65,7 +69,8 @@ export class Composer {
   _submit() {
     if (this._isRunning) this._actions.stop();
     else this._send();
-    this.focus();
+    // On a phone the keyboard would cover the answer.
+    if (!touch.matches) this.focus();
   }
 
   _send() {

@@ -10,6 +10,7 @@ import { requestPart } from "./parameters.js";
  * @typedef {object} Message
  * @property {"user" | "assistant"} role
  * @property {string} text
+ * @property {string} [reasoning] before the text; the model does not see it again
  * @property {Status} status
  * @property {string} [model] that answered
  * @property {import("./stopwatch.js").Pace} [pace]
@@ -70,7 +71,7 @@ export function removeFromLast(conversation, role) {
 
 /**
  * @param {Conversation} conversation whose last message is the answer to be filled
- * @param {string} model
+ * @param {string} model "" leaves the choice to the server
  * @returns {object} the body of a request
  */
 export function requestFor(conversation, model) {
@@ -78,7 +79,7 @@ export function requestFor(conversation, model) {
   const told = conversation.messages.filter(({ text }) => text !== "");
   const messages = told.map(({ role, text }) => ({ role, content: text }));
   if (system) messages.unshift({ role: /** @type {any} */ ("system"), content: system });
-  return { model, messages, ...requestPart(conversation.parameters) };
+  return { ...(model && { model }), messages, ...requestPart(conversation.parameters) };
 }
 
 /**

@@ -75,6 +75,16 @@ export function unfinished() {
   return new Failure({ title: "The answer broke off", detail, code: "" });
 }
 
+/**
+ * @param {unknown} error that nothing here foresaw; the browser's console has it
+ * @returns {Failure}
+ */
+export function pageFault(error) {
+  console.error(error);
+  const detail = "The browser's console tells more. Try again, or load the page anew.";
+  return new Failure({ title: "The page failed", detail, code: "" });
+}
+
 /** @param {number} seconds */
 function again(seconds) {
   return `Try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}.`;

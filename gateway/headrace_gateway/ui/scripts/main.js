@@ -1,6 +1,7 @@
 // @ts-check
 /** The page: joins its parts. */
 
+import { announce } from "./announcer.js";
 import { Api } from "./api.js";
 import { Chat } from "./chat.js";
 import { Composer } from "./composer.js";
@@ -26,8 +27,15 @@ const api = new Api(() => readPreference(API_KEY));
 const models = new Models(api);
 const shelf = new Shelf(new Library());
 const follower = new EndFollower(byId("scroller"), byId("to-end"));
-const chat = new Chat({ api, shelf, model: () => models.current, onChange: show, onText: grow });
-const thread = new ThreadView(byId("thread"), { edit: () => edit(), answerAgain: () => chat.answerAgain() });
+const chat = new Chat({
+  api,
+  shelf,
+  model: () => models.current,
+  onChange: show,
+  onText: grow,
+  onEnd: tell,
+});
+const thread = new ThreadView(byId("thread"), { edit, answerAgain });
 const composer = new Composer({ send: ask, stop: () => chat.stop(), cancelEditing });
 const sidebar = new Sidebar({ create, open, change });
 let isGrowing = false;
@@ -40,8 +48,8 @@ function show() {
   composer.showRunning(chat.isRunning(current));
   composer.showEditing(chat.isEditing);
   document.title = current.title ? `${current.title} · Headrace` : "Headrace";
-  const path = shelf.has(current) ? `#${current.id}` : location.pathname + location.search;
-  if (location.hash.slice(1) !== (shelf.has(current) ? current.id : "")) history.replaceState(null, "", path);
+  // So that a reload opens it again.
+  history.replaceState(null, "", shelf.has(current) ? `#${current.id}` : location.pathname);
 }
 
 /** Shows new text once in each frame, however often it comes. */
@@ -55,6 +63,16 @@ function grow() {
   });
 }
 
+/**
+ * Says to screen readers how an answer ended; a failure is an alert of its own.
+ *
+ * @param {import("./conversation.js").Message} answer
+ */
+function tell({ status }) {
+  if (status === "stopped") announce("Stopped.");
+  else if (status !== "failed") announce(`Answer: ${thread.lastWords()}`);
+}
+
 /** @param {string} text */
 function ask(text) {
   const isTaken = chat.ask(text);
@@ -66,6 +84,11 @@ function edit() {
   const question = chat.current.messages.findLast(({ role }) => role === "user");
   chat.edit(true);
   composer.fill(question?.text ?? "");
+}
+
+function answerAgain() {
+  chat.answerAgain();
+  byId("scroller").focus({ preventScroll: true }); // the button has gone
 }
 
 function cancelEditing() {
@@ -93,7 +116,10 @@ function change(conversation) {
       shelf.put(conversation);
       show();
     },
-    remove: () => chat.remove(conversation),
+    remove: () => {
+      chat.remove(conversation);
+      byId("new-conversation").focus();
+    },
     save: () => exportConversations([conversation]),
   });
 }
@@ -132,13 +158,16 @@ async function start() {
   document.addEventListener("keydown", onKey);
   models.refresh();
   await shelf.load();
-  addEventListener("hashchange", () => openLinked());
-  openLinked();
+  open(linked() ?? newConversation(lastParameters()));
+  addEventListener("hashchange", () => {
+    const conversation = linked();
+    if (conversation) open(conversation);
+  });
 }
 
-/** Opens the conversation that the address names, or a new one. */
-function openLinked() {
-  open(shelf.find(location.hash.slice(1)) ?? newConversation(lastParameters()));
+/** @returns {Conversation | undefined} the one that the address names */
+function linked() {
+  return shelf.find(location.hash.slice(1));
 }
 
 start();

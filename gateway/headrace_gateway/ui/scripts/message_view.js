@@ -4,6 +4,7 @@
 import { AnswerText } from "./answer_text.js";
 import { copyButton } from "./copy_button.js";
 import { element, icon, iconButton } from "./element.js";
+import { ReasoningView } from "./reasoning_view.js";
 import { paceInWords } from "./stopwatch.js";
 
 /**
@@ -26,13 +27,16 @@ export class MessageView {
     this.message = message;
     this._actions = actions;
     this._answer = message.role === "assistant" ? new AnswerText() : null;
+    this._reasoning = new ReasoningView();
     this._foot = element("footer", { className: "message-foot" });
+    this._footState = "";
     const speaker = message.role === "user" ? "You" : message.model || "Answer";
     const body = this._answer?.root ?? element("div", { className: "question-text" }, message.text);
     this.root = element(
       "article",
       { className: `message ${message.role}`, "aria-label": speaker },
       element("h2", { className: "for-readers" }, speaker),
+      this._reasoning.root,
       body,
       this._foot,
     );
@@ -40,12 +44,17 @@ export class MessageView {
 
   /** @param {boolean} isLast of its role */
   update(isLast) {
-    const { text, status } = this.message;
+    const { text, reasoning = "", status } = this.message;
+    const isBegun = status !== "running" || text !== "";
     this._answer?.show(text);
+    this._reasoning.show(reasoning, !isBegun);
     this.root.setAttribute("aria-busy", String(status === "running"));
-    this.root.classList.toggle("is-waiting", status === "running" && text === "");
-    // What grows has nothing to be done with it, and its foot would be made anew all the time.
-    if (status !== "running") this._foot.replaceChildren(...this._footParts(isLast));
+    this.root.classList.toggle("is-waiting", !isBegun);
+    // A foot that is made anew loses the focus; while the answer grows there is nothing to do.
+    const state = `${status} ${isLast}`;
+    if (status === "running" || state === this._footState) return;
+    this._footState = state;
+    this._foot.replaceChildren(...this._footParts(isLast));
   }
 
   /** @param {boolean} isLast */

@@ -14,14 +14,17 @@
  * @property {string} [step]
  */
 
+/** What JavaScript counts exactly. */
+const SAFE = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
+
 /** @type {Field[]} */
 export const FIELDS = [
-  { name: "system", label: "System prompt", hint: "Tells the model how to answer.", kind: "lines" },
-  { name: "temperature", label: "Temperature", hint: "0 to 2; 0 is the most likely", kind: "number", min: 0, max: 2, step: "any" },
-  { name: "top_p", label: "Top p", hint: "Above 0, up to 1", kind: "number", min: 0, max: 1, step: "any" },
-  { name: "max_tokens", label: "Maximum tokens", hint: "Of an answer", kind: "number", min: 1, step: "1" },
-  { name: "seed", label: "Seed", hint: "The same one, the same answer", kind: "number", step: "1" },
-  { name: "stop", label: "Stop at", hint: "One text per line; the answer ends before it.", kind: "lines" },
+  lines("system", "System prompt", "Tells the model how to answer."),
+  number("temperature", "Temperature", "0 to 2; 0 is the most likely", { min: 0, max: 2 }),
+  number("top_p", "Top p", "Above 0, up to 1", { min: 0, max: 1 }),
+  number("max_tokens", "Maximum tokens", "By default all there is room for", { min: 1, step: "1" }),
+  number("seed", "Seed", "The same one, the same answer", { ...SAFE, step: "1" }),
+  lines("stop", "Stop at", "One text per line; the answer ends before it."),
 ];
 
 /**
@@ -37,4 +40,25 @@ export function requestPart(parameters) {
     part[name] = kind === "number" ? Number(text) : text.split("\n").filter((line) => line !== "");
   }
   return part;
+}
+
+/**
+ * @param {string} name
+ * @param {string} label
+ * @param {string} hint
+ * @returns {Field}
+ */
+function lines(name, label, hint) {
+  return { name, label, hint, kind: "lines" };
+}
+
+/**
+ * @param {string} name
+ * @param {string} label
+ * @param {string} hint
+ * @param {{min: number, max?: number, step?: string}} range
+ * @returns {Field}
+ */
+function number(name, label, hint, range) {
+  return { name, label, hint, kind: "number", step: "any", ...range };
 }

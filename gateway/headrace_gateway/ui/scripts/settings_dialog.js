@@ -38,11 +38,12 @@ function makeField({ name, label, hint, kind, min, max, step }) {
   const control =
     kind === "lines"
       ? element("textarea", { ...common, rows: 2 })
-      : element("input", { ...common, type: "number", inputMode: "decimal", placeholder: "Default", step });
+      : element("input", { ...common, type: "number", placeholder: "Default", step });
   if (min !== undefined) control.setAttribute("min", String(min));
   if (max !== undefined) control.setAttribute("max", String(max));
   const hintLine = element("p", { id: `${id}-hint`, className: "hint" }, hint);
-  return element("div", { className: `field ${kind}` }, element("label", { htmlFor: id }, label), control, hintLine);
+  const title = element("label", { htmlFor: id }, label);
+  return element("div", { className: `field ${kind}` }, title, control, hintLine);
 }
 
 /**

@@ -1,7 +1,8 @@
 // @ts-check
 /** The list of conversations; on a narrow screen it slides in. */
 
-import { byId, element, iconButton } from "./element.js";
+import { ConversationRow } from "./conversation_row.js";
+import { byId } from "./element.js";
 
 /** @typedef {import("./conversation.js").Conversation} Conversation */
 
@@ -17,7 +18,9 @@ const NARROW = "(max-width: 50rem)";
 export class Sidebar {
   /** @param {SidebarActions} actions */
   constructor(actions) {
-    this._actions = actions;
+    this._actions = { ...actions, open: this._closing(actions.open) };
+    /** @type {Map<Conversation, ConversationRow>} */
+    this._rows = new Map();
     this._root = byId("sidebar");
     this._opener = byId("open-sidebar");
     this._narrow = matchMedia(NARROW);
@@ -25,21 +28,30 @@ export class Sidebar {
     this._opener.addEventListener("click", () => this._slide(true));
     byId("close-sidebar").addEventListener("click", () => this.close());
     byId("backdrop").addEventListener("click", () => this.close());
-    byId("new-conversation").addEventListener("click", () => {
-      this._slide(false);
-      actions.create();
-    });
+    byId("new-conversation").addEventListener("click", this._closing(actions.create));
     this._slide(false);
   }
 
   /**
+   * Shows the list; rows that stay are not made anew, since one of them may have the focus.
+   *
    * @param {Conversation[]} conversations
    * @param {Conversation} current
    * @param {(conversation: Conversation) => boolean} isRunning
    */
   show(conversations, current, isRunning) {
-    const rows = conversations.map((each) => this._row(each, each === current, isRunning(each)));
-    byId("conversations").replaceChildren(...rows);
+    const list = byId("conversations");
+    for (const [conversation, row] of this._rows) {
+      if (conversations.includes(conversation)) continue;
+      row.root.remove();
+      this._rows.delete(conversation);
+    }
+    conversations.forEach((each, index) => {
+      const row = this._rows.get(each) ?? new ConversationRow(each, this._actions);
+      this._rows.set(each, row);
+      row.update(each === current, isRunning(each));
+      if (list.children[index] !== row.root) list.insertBefore(row.root, list.children[index]);
+    });
   }
 
   /** @returns {boolean} whether it covered the page */
@@ -51,21 +63,15 @@ export class Sidebar {
   }
 
   /**
-   * @param {Conversation} conversation
-   * @param {boolean} isCurrent
-   * @param {boolean} isRunning
+   * @template T
+   * @param {(argument: T) => void} action that is seen on the page
+   * @returns {(argument: T) => void}
    */
-  _row(conversation, isCurrent, isRunning) {
-    const title = element("button", { type: "button", className: "title" }, conversation.title);
-    if (isCurrent) title.setAttribute("aria-current", "page");
-    if (isRunning) title.append(element("span", { className: "for-readers" }, ", being answered"));
-    title.addEventListener("click", () => {
+  _closing(action) {
+    return (argument) => {
       this._slide(false);
-      this._actions.open(conversation);
-    });
-    const more = iconButton("more", `Change “${conversation.title}”`, () => this._actions.change(conversation));
-    const classes = ["row", isCurrent && "is-current", isRunning && "is-running"].filter(Boolean);
-    return element("li", { className: classes.join(" ") }, title, more);
+      action(argument);
+    };
   }
 
   /** @param {boolean} isOpen */
