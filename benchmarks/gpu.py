@@ -23,8 +23,14 @@ import torch
 from headrace_server.models.gpu import has_gpu_kernels
 from random_model import BLOCK_SIZE, Model, Shape, blocks_of, make_row, sample
 
+try:
+    from gpu_overlap import measure_overlap
+except ImportError:  # the engine needs msgspec
+    measure_overlap = None
+
 DECODE_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 DECODE_CONTEXT = 512
+OVERLAP_ROWS, OVERLAP_TOKENS = (1, 16, 64), 256
 PREFILL_TOKENS = (128, 512, 2048, 8192)
 STEP_TOKENS = 8192
 # The workload of nano-vllm's bench.py: prompts and outputs of 100 to 1,024 tokens.
@@ -292,9 +298,16 @@ def main():
     runs = 2 if quick else 10
     results["decode"] = measure_decode(model, rows, context, results["copy_bandwidth"], runs)
     results["prefill"] = measure_prefill(model, lengths, runs)
+    if measure_overlap is None:
+        print("overlap: not measured, for msgspec is missing")
+    else:
+        overlap_rows, num_tokens = (rows, 4) if quick else (OVERLAP_ROWS, OVERLAP_TOKENS)
+        results["overlap"] = measure_overlap(model, overlap_rows, num_tokens)
     results["workload"] = measure_workload(model, dtype, num_requests, most_tokens)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+    if not all(entry["passed"] for entry in results.get("overlap", [])):
+        sys.exit("Overlapping steps give other answers than steps one after the other.")
     if not all(entry["passed"] for entry in results["check"]):
         sys.exit("The kernels are further from float32 than plain torch is; see the checks above.")
 

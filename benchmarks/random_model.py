@@ -6,6 +6,7 @@ import torch
 
 from headrace_server.engine.model_runner import BatchRow, RowOutput, RowSampling
 from headrace_server.models.decoder import Decoder, Layer, Norm
+from headrace_server.models.embedding import DenseEmbedding
 from headrace_server.models.gpu import has_gpu_kernels
 from headrace_server.models.kv_cache import KvCache, LayerCache
 from headrace_server.models.linear import DenseLinear
@@ -68,7 +69,7 @@ class Model:
             )
             for index in range(shape.layers)
         ]
-        embedding = matrix(shape.vocabulary, shape.hidden)
+        embedding = DenseEmbedding(matrix(shape.vocabulary, shape.hidden))
         kept = {"device": device, "dtype": dtype}
         blocks = (num_blocks, shape.kv_heads)
         self.cache = KvCache(
