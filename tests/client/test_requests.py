@@ -202,7 +202,7 @@ def test_generate_has_no_pieces():
         ("Hi", {"max_seconds": float("nan")}, "max_seconds"),
         ("Hi", {"max_seconds": float("inf")}, "max_seconds"),
         (None, {"token_ids": [1, 2**40]}, "token_ids"),
-        (None, {"messages": [{"role": "tool", "content": "Hi"}]}, "messages[0].role"),
+        (None, {"messages": [{"role": "wizard", "content": "Hi"}]}, "messages[0].role"),
         (None, {"messages": [{"content": "Hi"}]}, "messages[0].role"),
         (None, {"messages": [{"role": "user", "content": "\ud800"}]}, "messages[0].content"),
     ],

@@ -200,3 +200,21 @@ def test_max_seconds_ends_the_answer_with_what_there_is(client):
     generation = client.generate("Endless", max_seconds=0.3, **ENDLESS)
     assert generation.finish_reason is FinishReason.TIME_LIMIT
     assert 0 < generation.usage.output_token_count < 8000
+
+
+def test_a_tool_that_must_be_called(client):
+    """Its arguments are as the schema says, and it is sent back with the result."""
+    schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"]}
+    tools = [{"name": "count", "parameters": schema}]
+    question = {"role": "user", "content": "How many?"}
+    answer = client.generate(messages=[question], tools=tools, tool_choice="count")
+    [call] = answer.tool_calls
+    assert call.arguments["n"] in (1, 2)
+    assert (call.name, answer.text) == ("count", "")
+    assert answer.finish_reason is FinishReason.TOOL_CALLS
+    turn = {"role": "assistant", "content": answer.text, "tool_calls": answer.tool_calls}
+    result = {"role": "tool", "content": "2", "tool_call_id": call.id}
+    text = client.tokenize(messages=[question, turn, result], tools=tools).text
+    assert '"name": "count"' in text
+    assert "<tool_response>\n2\n</tool_response>" in text
+    assert headrace.Capability.TOOLS in client.get_model().capabilities

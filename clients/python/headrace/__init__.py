@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         UnavailableError,
     )
     from headrace.logprobs import TokenLogprobs, TopLogprob
-    from headrace.options import ChatMessage, GenerateOptions, PromptOptions, StreamOptions
+    from headrace.options import ChatMessage, GenerateOptions, PromptOptions, StreamOptions, Tool
     from headrace.results import (
         Candidate,
         Capability,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Usage,
     )
     from headrace.streams import AsyncGenerationStream, GenerationStream
+    from headrace.tools import ToolCall, ToolCallDelta
 
     __version__: str
 
@@ -76,13 +77,25 @@ __all__ = [
     "Timing",
     "TokenLogprobs",
     "Tokenization",
+    "Tool",
+    "ToolCall",
+    "ToolCallDelta",
     "TopLogprob",
     "UnavailableError",
     "Usage",
     "__version__",
 ]
 
-_MODULES = ("client", "async_client", "errors", "logprobs", "options", "results", "streams")
+_MODULES = (
+    "client",
+    "async_client",
+    "errors",
+    "logprobs",
+    "options",
+    "results",
+    "streams",
+    "tools",
+)
 
 
 def _load(name: str) -> object:

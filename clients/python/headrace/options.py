@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NotRequired
 
+    from headrace.tools import ToolCall
+
 
 class ChatMessage(TypedDict):
     """One turn of a conversation, such as ``{"role": "user", "content": "Hi"}``.
@@ -16,11 +18,30 @@ class ChatMessage(TypedDict):
         role: who speaks.
         content: the words of the turn.
         name: the name of the speaker, for templates that show one.
+        tool_calls: the calls of an assistant, as they were returned.
+        tool_call_id: the id of the call whose result a ``tool`` tells.
     """
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
     name: NotRequired[str]
+    tool_calls: NotRequired[Sequence[ToolCall]]
+    tool_call_id: NotRequired[str]
+
+
+class Tool(TypedDict):
+    """A function that the model can ask for.
+
+    Args:
+        name: 1 to 64 letters, digits, ``_`` and ``-``.
+        description: what it does and when to ask for it.
+        parameters: the JSON Schema of the arguments, as a dict or as JSON text. Default: no
+            arguments.
+    """
+
+    name: str
+    description: NotRequired[str]
+    parameters: NotRequired[Mapping[str, Any] | str]
 
 
 class PromptOptions(TypedDict, total=False):
@@ -37,6 +58,13 @@ class PromptOptions(TypedDict, total=False):
             `continue_final_message`.
         continue_final_message: whether the model continues the last message
             instead of answering it. Default: False.
+        tools: what the model can ask for, at most 128.
+        tool_choice: ``"auto"`` leaves it to the model, ``"none"`` hides the tools,
+            ``"required"`` makes every answer at least one call; any other text is the
+            name of the tool to call. Default: auto.
+        parallel_tool_calls: whether an answer may have several calls. Default: True.
+        template_arguments: further variables of the chat template, such as
+            ``{"enable_thinking": False}``.
         model: the name of the model or an alias. Default: the served model.
         timeout: the longest time for the call, in seconds; past it the work is
             stopped and `DeadlineExceededError` raised. Default: no limit.
@@ -46,6 +74,10 @@ class PromptOptions(TypedDict, total=False):
     token_ids: Sequence[int] | None
     add_generation_prompt: bool | None
     continue_final_message: bool | None
+    tools: Sequence[Tool] | None
+    tool_choice: str | None
+    parallel_tool_calls: bool | None
+    template_arguments: Mapping[str, Any] | None
     model: str | None
     timeout: float | None
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from google.protobuf.duration_pb2 import Duration
-from grpc import StatusCode
-
-from headrace.errors import InvalidRequestError
+from headrace.conversations import CHAT_OPTIONS, OPTION_OF_FIELD, fill_chat
 from headrace.options import GenerateOptions, PromptOptions, StreamOptions
 from headrace.v1.inference_service_pb2 import DetokenizeRequest, GenerateRequest, TokenizeRequest
-from headrace.v1.prompt_pb2 import ChatMessage, Role
+from headrace.wire import json_text, set_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from google.protobuf.message import Message
 
 _FIELD_OF_OPTION = {
     "model": "model",
@@ -55,12 +48,10 @@ _FIELD_OF_OPTION = {
     "request_id": "request_id",
 }
 _FORM_OPTIONS = ("json_schema", "json_object", "regex", "grammar", "choices")
-_CHAT_OPTIONS = ("add_generation_prompt", "continue_final_message")
 _OPTION_OF_FIELD = {
     "text": "prompt",
     "token_ids.ids": "token_ids",
-    "chat.messages": "messages",
-    **{f"chat.{option}": option for option in _CHAT_OPTIONS},
+    **OPTION_OF_FIELD,
     **{field: option for option, field in _FIELD_OF_OPTION.items()},
 }
 
@@ -89,7 +80,7 @@ def tokenize_request(prompt: str | None, options: PromptOptions) -> TokenizeRequ
     values = _given(options, PromptOptions)
     request = TokenizeRequest()
     _set_prompt(request, prompt, values)
-    _set(request, "model", "model", values.get("model"))
+    set_field(request, "model", "model", values.get("model"))
     return request
 
 
@@ -98,8 +89,8 @@ def detokenize_request(
 ) -> DetokenizeRequest:
     """Build the request; raises as `stream_request`."""
     request = DetokenizeRequest(include_special_tokens=include_special_tokens)
-    _set(request, "model", "model", model)
-    _set(request, "token_ids", "token_ids", token_ids)
+    set_field(request, "model", "model", model)
+    set_field(request, "token_ids", "token_ids", token_ids)
     return request
 
 
@@ -137,7 +128,7 @@ def _generate_request(prompt: str | None, values: dict[str, Any]) -> GenerateReq
     values.setdefault("output_token_ids", True)
     _prepare_form(request, values)
     for option, field in _FIELD_OF_OPTION.items():
-        _set(request, option, field, values.get(option))
+        set_field(request, option, field, values.get(option))
     return request
 
 
@@ -154,16 +145,7 @@ def _prepare_form(request: GenerateRequest, values: dict[str, Any]) -> None:
             raise TypeError("choices cannot be str")
         request.constraint.choices.SetInParent()
     if given == ["json_schema"] and not isinstance(values["json_schema"], str):
-        values["json_schema"] = _schema_text(values["json_schema"])
-
-
-def _schema_text(schema: object) -> str:
-    try:
-        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
-    except TypeError as error:
-        raise TypeError(f"json_schema is no JSON: {error}") from None
-    except ValueError:
-        raise _unsendable("json_schema", "holds a number that JSON does not have") from None
+        values["json_schema"] = json_text("json_schema", values["json_schema"])
 
 
 def _set_prompt(
@@ -172,64 +154,12 @@ def _set_prompt(
     messages, token_ids = values.get("messages"), values.get("token_ids")
     if (prompt is not None) + (messages is not None) + (token_ids is not None) != 1:
         raise TypeError("give exactly one of prompt, messages and token_ids")
-    if messages is None and any(option in values for option in _CHAT_OPTIONS):
-        raise TypeError(f"{' and '.join(_CHAT_OPTIONS)} go with messages")
-    _set(request, "prompt", "text", prompt)
-    _set(request, "token_ids", "token_ids.ids", token_ids)
+    if messages is None and (chat_options := values.keys() & set(CHAT_OPTIONS)):
+        raise TypeError(f"{min(chat_options)} goes with messages")
+    set_field(request, "prompt", "text", prompt)
+    set_field(request, "token_ids", "token_ids.ids", token_ids)
     if token_ids is not None:
         request.token_ids.SetInParent()
     if messages is not None:
         request.chat.SetInParent()
-        for index, message in enumerate(messages):
-            _add_message(request.chat.messages.add(), index, message)
-        for option in _CHAT_OPTIONS:
-            _set(request, option, f"chat.{option}", values.get(option))
-
-
-def _add_message(target: ChatMessage, index: int, message: Mapping[str, Any]) -> None:
-    option = f"messages[{index}]"
-    unknown = message.keys() - {"role", "content", "name"}
-    if unknown:
-        raise TypeError(f"{option} has an unknown key {min(unknown)!r}")
-    role = message.get("role")
-    try:
-        target.role = Role.Value(f"ROLE_{str(role).upper()}")
-    except ValueError:
-        raise InvalidRequestError(
-            f"{option}.role must be system, user or assistant, not {role!r}.",
-            code=StatusCode.INVALID_ARGUMENT,
-            field=f"{option}.role",
-        ) from None
-    _set(target, f"{option}.content", "content", message.get("content"))
-    _set(target, f"{option}.name", "name", message.get("name"))
-
-
-def _set(message: Message, option: str, field: str, value: Any) -> None:
-    """Set the field at a dotted path; a value of None leaves it unset."""
-    if value is None:
-        return
-    *parents, name = field.split(".")
-    for parent in parents:
-        message = getattr(message, parent)
-    try:
-        current = getattr(message, name)
-        if isinstance(current, Duration):
-            current.FromNanoseconds(round(value * 1e9))
-        elif isinstance(current, str | bool | int | float):
-            setattr(message, name, value)
-        elif isinstance(current, MutableMapping):
-            current.update(value)
-        else:
-            current.extend(value)
-    except TypeError:
-        raise TypeError(f"{option} cannot be {type(value).__name__}") from None
-    except UnicodeEncodeError:
-        raise _unsendable(option, "holds a lone surrogate, which is not a character") from None
-    except (ValueError, OverflowError):
-        raise _unsendable(option, "is out of range") from None
-
-
-def _unsendable(option: str, problem: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"{option} {problem}.", code=StatusCode.INVALID_ARGUMENT, field=option
-    )
+        fill_chat(request.chat, values)

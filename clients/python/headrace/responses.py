@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from grpc import StatusCode
 from headrace import results
 from headrace.errors import InternalError
 from headrace.logprobs import TokenLogprobs, TopLogprob
+from headrace.tools import ToolCall, ToolCallDelta
 from headrace.v1.model_pb2 import Capability
 from headrace.v1.stopping_pb2 import FinishReason
 
@@ -56,7 +58,8 @@ class Transcript:
         """Take a response and return its pieces.
 
         Raises:
-            InternalError: it has a candidate that nobody asked for, which breaks the contract.
+            InternalError: it has a candidate that nobody asked for, or the rest of a call without
+                its beginning, which breaks the contract.
         """
         if response.HasField("prompt"):
             self._cached_token_count = response.prompt.cached_token_count
@@ -111,12 +114,17 @@ class Transcript:
 class _CandidateTranscript:
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.reasoning: list[str] = []
+        self.tool_calls: list[ToolCall] = []
         self.token_ids: list[int] = []
         self.logprobs: list[TokenLogprobs] = []
         self.finish: results.Finish | None = None
 
     def add(self, delta: results.Delta) -> None:
         self.texts.append(delta.text)
+        self.reasoning.append(delta.reasoning)
+        for piece in delta.tool_calls:
+            self._add_call(piece)
         self.token_ids.extend(delta.token_ids)
         self.logprobs.extend(delta.logprobs)
         self.finish = delta.finish or self.finish
@@ -124,8 +132,23 @@ class _CandidateTranscript:
     def whole(self) -> results.Candidate:
         assert self.finish is not None
         return results.Candidate(
-            "".join(self.texts), tuple(self.token_ids), self.finish, tuple(self.logprobs)
+            text="".join(self.texts),
+            token_ids=tuple(self.token_ids),
+            finish=self.finish,
+            logprobs=tuple(self.logprobs),
+            reasoning="".join(self.reasoning),
+            tool_calls=tuple(self.tool_calls),
         )
+
+    def _add_call(self, piece: ToolCallDelta) -> None:
+        if piece.index == len(self.tool_calls) and piece.id:
+            self.tool_calls.append(ToolCall(piece.id, piece.name, piece.arguments_json))
+        elif 0 <= piece.index < len(self.tool_calls):
+            call = self.tool_calls[piece.index]
+            arguments = call.arguments_json + piece.arguments_json
+            self.tool_calls[piece.index] = replace(call, arguments_json=arguments)
+        else:
+            raise _broken("The server sent a piece of a call that it did not begin.")
 
 
 def tokenization(request: TokenizeRequest, response: TokenizeResponse) -> results.Tokenization:
@@ -166,6 +189,11 @@ def _delta(message: CandidateDelta) -> results.Delta:
         finish=_finish(message.finish) if message.HasField("finish") else None,
         candidate_index=message.candidate_index,
         logprobs=tuple(map(_token_logprobs, message.logprobs)),
+        reasoning=message.reasoning_text,
+        tool_calls=tuple(
+            ToolCallDelta(piece.index, piece.id, piece.name, piece.arguments_json)
+            for piece in message.tool_calls
+        ),
     )
 
 

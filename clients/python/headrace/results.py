@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from headrace.logprobs import TokenLogprobs
+    from headrace.tools import ToolCall, ToolCallDelta
 
 
 class FinishReason(StrEnum):
@@ -73,6 +74,8 @@ class Delta:
         finish: the end of the candidate, with its last piece only.
         candidate_index: which candidate, from 0.
         logprobs: how likely the new tokens were; empty without `top_logprobs`.
+        reasoning: the new text of what the model thinks before it answers.
+        tool_calls: the new pieces of calls, in order.
     """
 
     text: str
@@ -80,6 +83,8 @@ class Delta:
     finish: Finish | None
     candidate_index: int = 0
     logprobs: tuple[TokenLogprobs, ...] = ()
+    reasoning: str = ""
+    tool_calls: tuple[ToolCallDelta, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +126,16 @@ class Candidate:
         token_ids: the token ids; empty with ``output_token_ids=False``.
         finish: why it ended.
         logprobs: how likely each token was; empty without `top_logprobs`.
+        reasoning: what the model thought before it answered, where it marks that.
+        tool_calls: the calls that it asks for.
     """
 
     text: str
     token_ids: tuple[int, ...]
     finish: Finish
     logprobs: tuple[TokenLogprobs, ...] = ()
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
 
     @property
     def finish_reason(self) -> FinishReason:
@@ -138,7 +147,8 @@ class Candidate:
 class Generation:
     """All candidates, nearly always one, and the facts about them.
 
-    `text`, `token_ids`, `finish`, `finish_reason` and `logprobs` are those of the first one.
+    `text`, `token_ids`, `finish`, `finish_reason`, `logprobs`, `reasoning` and `tool_calls` are
+    those of the first one.
 
     Args:
         candidates: as many as `candidate_count`, in order.
@@ -179,6 +189,16 @@ class Generation:
     def logprobs(self) -> tuple[TokenLogprobs, ...]:
         """How likely each token of the first candidate was."""
         return self.candidates[0].logprobs
+
+    @property
+    def reasoning(self) -> str:
+        """What the model thought before the first candidate."""
+        return self.candidates[0].reasoning
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of the first candidate."""
+        return self.candidates[0].tool_calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,13 @@ def to_json(generation: headrace.Generation) -> dict[str, Any]:
 
 
 def _candidate(candidate: headrace.Candidate) -> dict[str, Any]:
-    fields = {
+    fields: dict[str, Any] = {
         "text": candidate.text,
         "token_ids": candidate.token_ids,
         "finish": asdict(candidate.finish),
     }
+    if candidate.reasoning:
+        fields["reasoning"] = candidate.reasoning
     if candidate.logprobs:
         fields["logprobs"] = [
             _token(each) | {"top": [_token(top) for top in each.top]} for each in candidate.logprobs

@@ -47,7 +47,11 @@ def how_it_was_cut(reason: headrace.FinishReason, num_tokens: int) -> str | None
             return f"cut after {_tokens(num_tokens)}; {MAX_TOKENS.flag} allows more"
         case headrace.FinishReason.CONTEXT_LENGTH:
             return "cut because the context is full"
-        case headrace.FinishReason.END_OF_TEXT | headrace.FinishReason.STOP_SEQUENCE:
+        case (
+            headrace.FinishReason.END_OF_TEXT
+            | headrace.FinishReason.STOP_SEQUENCE
+            | headrace.FinishReason.TOOL_CALLS
+        ):
             return None
         case _:
             return f"cut: {reason}"
