@@ -62,10 +62,17 @@ class RunningGateway:
 
 
 class Listening(msgspec.Struct, frozen=True, tag_field="event", tag="listening"):
-    """The line on the standard output that says that the port is open."""
+    """The line on the standard output that says that the port is open.
+
+    Args:
+        address: as ``host:port``.
+        url: of the gateway.
+        page: that of the chat page; None without one.
+    """
 
     address: str
     url: str
+    page: str | None
 
 
 def build_app(gateway: Gateway) -> web.Application:
@@ -127,7 +134,7 @@ async def serve(config: GatewayConfig) -> None:
     stop = asyncio.Event()
     _handle_signals(stop)
     async with running(config) as gateway:
-        _announce(gateway.address, config.host)
+        _announce(gateway.address, config)
         await stop.wait()
         log_event(_log, logging.INFO, "draining", requests=gateway.in_flight.num_live)
         await gateway.in_flight.drain(config.shutdown_timeout_seconds)
@@ -151,12 +158,13 @@ async def _listen(config: GatewayConfig, runner: web.AppRunner) -> asyncio.Serve
         ) from error
 
 
-def _announce(address: str, host: str) -> None:
+def _announce(address: str, config: GatewayConfig) -> None:
     """Tell people and programs where the gateway listens."""
     log_event(_log, logging.INFO, "listening", address=address)
-    line = Listening(address, f"http://{address}")
+    url = f"http://{address}"
+    line = Listening(address, url, None if config.no_ui else f"{url}/")
     print(msgspec.json.encode(line).decode(), flush=True)  # noqa: T201 - it is for programs
-    if not _is_loopback(host):
+    if not _is_loopback(config.host):
         log_event(
             _log,
             logging.WARNING,

@@ -115,6 +115,8 @@ def test_it_serves_both_and_ends_with_ctrl_c(serve):
     """When it says that it is ready, both ports answer; Ctrl-C ends everything with 0."""
     service = serve("--served-model-name", "tiny", "small")
     assert "Serving tiny (also small) with 8192 tokens of context.\n" in service.welcome
+    with urllib.request.urlopen(re.search(r"  Chat  (\S+)\n", service.welcome)[1]) as page:
+        assert b"<title>Headrace</title>" in page.read()
     with headrace.Client(service.grpc) as client:
         assert client.generate("Hi", max_output_tokens=3).usage.output_token_count == 3
     body = {"model": "small", "prompt": "Hi", "max_tokens": 3}

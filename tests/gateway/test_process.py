@@ -23,6 +23,7 @@ def test_the_port_is_open_before_there_is_a_server(tmp_path):
     with running(tmp_path, "headrace_gateway", "--upstream", "127.0.0.1:1") as gateway:
         listening = gateway.wait_for_event("listening")
         assert listening["url"] == f"http://{listening['address']}"
+        assert listening["page"] == f"{listening['url']}/"
         with urllib.request.urlopen(f"{listening['url']}/livez") as response:
             assert json.load(response) == {"status": "ok"}
 

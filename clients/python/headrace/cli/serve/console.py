@@ -90,11 +90,19 @@ def _short(path: Path) -> str:
     return shlex.quote(relative if is_better else str(path))
 
 
-def welcome(model: Model, http_address: str, grpc_address: str) -> str:
-    """Return what is served, where, and how to try it."""
+def welcome(model: Model, http_address: str, grpc_address: str, *, has_page: bool) -> str:
+    """Return what is served, where, and how to try it.
+
+    Args:
+        model: the one that is served.
+        http_address: of the gateway, as ``host:port``.
+        grpc_address: of the server, as ``host:port``.
+        has_page: whether the gateway has the chat page.
+    """
     http, grpc = reachable(http_address), reachable(grpc_address)
     aliases = f" (also {', '.join(model.aliases)})" if model.aliases else ""
     target = "" if grpc in _DEFAULT_TARGETS else f" --target {grpc}"
+    page = f"  Chat  http://{http}/\n" if has_page else ""
     body: dict[str, object]
     prompt: dict[str, object]
     if Capability.CHAT in model.capabilities:
@@ -108,7 +116,7 @@ def welcome(model: Model, http_address: str, grpc_address: str) -> str:
     return f"""
 Serving {model.name}{aliases} with {model.context_length} tokens of context.
 
-  HTTP  http://{http}/v1
+{page}  HTTP  http://{http}/v1
   gRPC  {grpc}
 
 Try it in another terminal:

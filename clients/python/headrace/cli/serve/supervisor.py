@@ -129,14 +129,15 @@ class _Pair:
             grpc_address = (await _wait_for(server, "listening", progress))["address"]
             upstream = f"--upstream={reachable(grpc_address)}"
             gateway = await self._start(Program.GATEWAY, [*gateway_arguments, upstream])
-            http_address = (await _wait_for(gateway, "listening", progress))["address"]
+            listening = await _wait_for(gateway, "listening", progress)
             await _wait_for(server, "ready", progress)
             async with AsyncClient(reachable(grpc_address)) as client:
                 model = await client.get_model()
         finally:
             progress.clear()
         with suppress(BrokenPipeError):  # nobody reads it; the service goes on
-            print(welcome(model, http_address, grpc_address), flush=True)
+            has_page = listening["page"] is not None
+            print(welcome(model, listening["address"], grpc_address, has_page=has_page), flush=True)
 
     async def _start(self, program: Program, arguments: Sequence[str]) -> Child:
         child = await Child.start(program, arguments)
