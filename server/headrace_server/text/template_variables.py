@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace_server.errors import InvalidFieldError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headrace_server.text.generation import ChatMessage, ChatPrompt
     from headrace_server.text.tools import Tool, ToolCall
 
@@ -43,16 +45,19 @@ def template_variables(prompt: ChatPrompt) -> TemplateVariables:
     Raises:
         InvalidFieldError: some of it is not what it must be.
     """
-    messages = [_message(message, index) for index, message in enumerate(prompt.messages)]
+    names = {call.id: call.name for message in prompt.messages for call in message.tool_calls}
+    messages = [_message(message, index, names) for index, message in enumerate(prompt.messages)]
     # Hidden tools are checked as well: whether they are sound is not up to the choice.
     tools = [_tool(tool, index) for index, tool in enumerate(prompt.tool_use.tools)]
     return TemplateVariables(messages, tools if prompt.tool_use.offered else [], _arguments(prompt))
 
 
-def _message(message: ChatMessage, index: int) -> Message:
+def _message(message: ChatMessage, index: int, names: Mapping[str, str]) -> Message:
     fields: Message = {"role": message.role, "content": message.content}
-    if message.name is not None:
-        fields["name"] = message.name
+    # Some templates show the name of the tool, which few clients send with its result.
+    name = message.name or names.get(message.tool_call_id or "")
+    if name is not None:
+        fields["name"] = name
     if message.tool_calls:
         fields["tool_calls"] = [
             _call(call, f"chat.messages[{index}].tool_calls[{place}].arguments_json")

@@ -129,6 +129,14 @@ def test_a_template_without_tools_shows_them_as_text(tmp_path):
     assert text_of(model, chat(MESSAGES[0])).startswith("<|im_start|>system\nYou may call")
 
 
+def test_a_result_has_the_name_of_its_tool(tmp_path):
+    """Some templates want it, and few clients send it; one that was sent stays."""
+    template = "{% for message in messages %}{{ message.name }};{% endfor %}{{ tools }}"
+    named = ChatMessage("tool", "6", "my own", tool_call_id="c1")
+    text = text_of(load(tmp_path, template), chat(*MESSAGES, named, tools=()))
+    assert text == ";;get_weather;;my own;None"
+
+
 @pytest.mark.parametrize("template", [WITH_TOOLS, CHATML])
 def test_tools_that_must_not_be_called_are_not_shown(tmp_path, template):
     """The prompt is that of a chat without tools; it keeps what was called before."""
