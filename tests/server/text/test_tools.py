@@ -200,6 +200,16 @@ def test_what_is_not_the_json_that_it_must_be_is_refused(tmp_path, prompt, field
         ("{{ tools }}<tool_call><function=f>", None),
         ("{{ tools }}", None),
         ("{% set tools = 1 %}{{ tools }}", ToolCallFormat.HERMES),
+        (
+            "{% if custom_tools is defined %}{% set tools = custom_tools %}{% endif %}"
+            "{% if not tools is defined %}{% set tools = none %}{% endif %}"
+            "{{ tools }}<|python_tag|>",
+            ToolCallFormat.LLAMA3_JSON,
+        ),
+        (
+            "{% if not tools is defined %}{% set tools = none %}{% endif %}[TOOL_CALLS]",
+            ToolCallFormat.MISTRAL,
+        ),
         (None, None),
     ],
 )
