@@ -24,8 +24,9 @@ from headrace_gateway.routes.completions import Completions
 from headrace_gateway.routes.health import Health
 from headrace_gateway.routes.models import Models
 from headrace_gateway.routes.openapi import OpenApi
+from headrace_gateway.routes.reference import open_reference
 from headrace_gateway.routes.tokenization import Tokenization
-from headrace_gateway.routes.ui import Ui
+from headrace_gateway.routes.ui import open_ui
 from headrace_gateway.stop_signals import StopSignals
 from headrace_gateway.telemetry import log_event
 from headrace_gateway.upstream import Upstream
@@ -96,9 +97,11 @@ def build_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/version", health.show_version)
     app.router.add_get("/openapi.json", OpenApi().show_document)
     if not gateway.config.no_ui:
-        ui = Ui()
+        ui, reference = open_ui(), open_reference()
         app.router.add_get("/", ui.show_page)
         app.router.add_get("/ui/{path:.+}", ui.get_file)
+        app.router.add_get("/docs", reference.show_page)
+        app.router.add_get("/docs/{path:.+}", reference.get_file)
     return app
 
 

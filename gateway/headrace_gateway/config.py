@@ -283,7 +283,7 @@ _SETTINGS = (
         _origins,
         "the web pages that may use the API: localhost, none, *, or origins with commas",
     ),
-    _Setting("no_ui", "--no-ui", None, _switch, "do not serve the chat page at /"),
+    _Setting("no_ui", "--no-ui", None, _switch, "do not serve the pages at / and /docs"),
     _Setting(
         "log_level",
         "--log-level",

@@ -46,8 +46,10 @@ class Operation:
         path: with its parameters in braces.
         name: unique, in the words of OpenAI's own document where it has the endpoint.
         summary: what it does.
+        tag: the group that it is shown in.
         answer: the structure of its answer; None for any object.
         bodies: the names of the schemas of which its body has one; none for no body.
+        example: a body.
         streams: whether the answer may be a stream of events.
     """
 
@@ -55,8 +57,10 @@ class Operation:
     path: str
     name: str
     summary: str
+    tag: str
     answer: type[msgspec.Struct] | None
     bodies: tuple[str, ...] = ()
+    example: Mapping[str, object] | None = None
     streams: bool = False
 
 
@@ -66,8 +70,10 @@ OPERATIONS = (
         "/v1/chat/completions",
         "createChatCompletion",
         "Answer a conversation.",
+        "Generation",
         ChatCompletion,
         ("ChatCompletionRequest",),
+        {"messages": [{"role": "user", "content": "What is a headrace?"}], "max_tokens": 64},
         streams=True,
     ),
     Operation(
@@ -75,8 +81,10 @@ OPERATIONS = (
         "/v1/completions",
         "createCompletion",
         "Continue one or more prompts.",
+        "Generation",
         Completion,
         ("CompletionRequest",),
+        {"prompt": "Once upon a time", "max_tokens": 64},
         streams=True,
     ),
     Operation(
@@ -84,27 +92,40 @@ OPERATIONS = (
         "/v1/tokenize",
         "tokenize",
         "Turn a text or a chat into tokens.",
+        "Tokens",
         Tokenized,
         ("TokenizeTextRequest", "ChatCompletionRequest"),
+        {"prompt": "Once upon a time"},
     ),
     Operation(
         "POST",
         "/v1/detokenize",
         "detokenize",
         "Turn tokens into text.",
+        "Tokens",
         Detokenized,
         ("DetokenizeRequest",),
+        {"tokens": [1, 2, 3]},
     ),
-    Operation("GET", "/v1/models", "listModels", "List the names of models.", ModelList),
-    Operation("GET", "/v1/models/{name}", "retrieveModel", "Describe the model of a name.", Model),
-    Operation("GET", "/health", "health", "Tell whether requests would be answered.", Status),
-    Operation("GET", "/readyz", "readyz", "The same, for orchestrators.", Status),
-    Operation("GET", "/ping", "ping", "The same, for platforms that ping.", Status),
-    Operation("POST", "/ping", "postPing", "The same.", Status),
-    Operation("GET", "/livez", "livez", "Tell that the gateway answers.", Status),
-    Operation("GET", "/load", "load", "Count the generations under way.", Load),
-    Operation("GET", "/version", "version", "Tell the version of Headrace.", Version),
-    Operation("GET", "/openapi.json", "openapi", "Return this document.", None),
+    Operation("GET", "/v1/models", "listModels", "List the names of models.", "Models", ModelList),
+    Operation(
+        "GET",
+        "/v1/models/{name}",
+        "retrieveModel",
+        "Describe the model of a name.",
+        "Models",
+        Model,
+    ),
+    Operation(
+        "GET", "/health", "health", "Tell whether requests would be answered.", "State", Status
+    ),
+    Operation("GET", "/readyz", "readyz", "The same, for orchestrators.", "State", Status),
+    Operation("GET", "/ping", "ping", "The same, for platforms that ping.", "State", Status),
+    Operation("POST", "/ping", "postPing", "The same.", "State", Status),
+    Operation("GET", "/livez", "livez", "Tell that the gateway answers.", "State", Status),
+    Operation("GET", "/load", "load", "Count the generations under way.", "State", Load),
+    Operation("GET", "/version", "version", "Tell the version of Headrace.", "State", Version),
+    Operation("GET", "/openapi.json", "openapi", "Return this document.", "State", None),
 )
 
 
@@ -143,12 +164,14 @@ def _operation(operation: Operation) -> dict[str, object]:
     described: dict[str, object] = {
         "operationId": operation.name,
         "summary": operation.summary,
+        "tags": [operation.tag],
         "responses": {"200": answer, "default": {"$ref": "#/components/responses/Error"}},
     }
     if operation.bodies:
         refs = [_ref(name) for name in operation.bodies]
         body = refs[0] if len(refs) == 1 else {"anyOf": refs}
-        described["requestBody"] = {"required": True, "content": _json(body)}
+        content = {"application/json": {"schema": body, "example": operation.example}}
+        described["requestBody"] = {"required": True, "content": content}
     if "{name}" in operation.path:
         parameter = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
         described["parameters"] = [parameter]

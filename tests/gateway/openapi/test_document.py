@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import aiohttp
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -109,6 +110,21 @@ def test_a_reader_that_is_not_known_may_read_anything():
     """A field to come does not keep the gateway from starting."""
     assert field_schema("new_field", print) == {}
     assert or_null({}) == {}
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.bodies])
+def test_each_body_has_an_example_that_is_one(operation):
+    """An example is as one of its schemas describes it."""
+    assert any(validator(name).is_valid(operation.example) for name in operation.bodies)
+
+
+async def test_the_examples_are_answered(service):
+    """Who sends an example as it is gets an answer."""
+    async with aiohttp.ClientSession(service.url) as session:
+        for operation in OPERATIONS:
+            if operation.bodies:
+                async with session.post(operation.path, json=operation.example) as response:
+                    assert response.status == 200, operation.path
 
 
 async def test_the_document_is_served(gateway):
