@@ -12,6 +12,8 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 from headrace_server.models.cuda_graphs import GraphedDecoder, graph_sizes
 from headrace_server.models.operations.fused_gpu import FusedGpuOperations
+from headrace_server.models.overlapping_runner import OverlappingTorchRunner
+from tests.server.engine.stepped_engine import SteppedEngine
 
 MAX_ROWS = 5  # recorded are 1, 2, 4 and 5
 
@@ -113,6 +115,24 @@ def test_prompts_are_computed(runner, make_sequences):
     finally:
         runner._decoder = plain
     assert (logits.shape, recorder.num_replays) == ((1, 97), 0)
+
+
+def test_overlapping_steps_are_replayed_and_change_no_answer(runner):
+    """A step may be replayed before the tokens of the last are fetched from the same memory."""
+    options = {"temperature": 2.0, "top_p": 0.3, "stop_token_ids": [], "max_output_tokens": 6}
+    recorder, answers = Recorder(), []
+    plain, decoder = runner._decoder, graphed(runner, recorder)
+    for steps, overlapping in ((plain, runner), (decoder, OverlappingTorchRunner(runner))):
+        engine = SteppedEngine(runner=overlapping, num_blocks=8)
+        for index in range(3):
+            engine.add(index, [3, 1 + index], seed=index, **options)
+        runner._decoder = steps
+        try:
+            answers.append(engine.run().answers)
+        finally:
+            runner._decoder = plain
+    assert answers[0] == answers[1]
+    assert recorder.num_replays >= 5
 
 
 def test_what_there_is_no_memory_to_record_is_computed(runner, make_sequences):
