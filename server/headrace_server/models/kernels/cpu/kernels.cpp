@@ -3,44 +3,14 @@
 //
 // Each is one parallel region: a pool of threads is woken five times per layer and not thirty.
 // Work is cut by panels of weights or by heads, never within a sum.
-#include <omp.h>
-
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "attention.h"
 #include "product.h"
+#include "threads.h"
 
 namespace headrace {
 namespace {
-
-// Working memory of the calling thread, kept between calls.
-float* scratch(size_t floats) {
-  struct Free {
-    void operator()(float* p) const { std::free(p); }
-  };
-  thread_local std::unique_ptr<float, Free> memory;
-  thread_local size_t capacity = 0;
-  if (floats > capacity) {
-    capacity = (floats + 1023) / 1024 * 1024;
-    memory.reset(static_cast<float*>(std::aligned_alloc(64, capacity * sizeof(float))));
-    if (!memory) std::abort();
-  }
-  return memory.get();
-}
-
-struct Range {
-  int begin, end;
-};
-
-// The thread's own part of `count` pieces, always the same for the same thread.
-Range my_part(int count) {
-  const int threads = omp_get_num_threads();
-  const int me = omp_get_thread_num();
-  return {static_cast<int>(static_cast<int64_t>(count) * me / threads),
-          static_cast<int>(static_cast<int64_t>(count) * (me + 1) / threads)};
-}
 
 // What a row of `x` is multiplied by before its weights.
 float norm_factor(const float* x, float epsilon, int width) {
@@ -87,16 +57,15 @@ void write_row(const Weights& w, int64_t row, Values values, Workspace out) {
 
 Floats silu(Floats x) { return x / (broadcast(1.0f) + exp(zero() - x)); }
 
-// Multiplies the panels of the calling thread and hands each to
+// Takes its share of the panels of `w` and hands the product of each to
 // `finish(first output, sums [rows, 16], width)`. `sums` holds `kTogether` panels.
 template <class Finish>
-void multiply(const Weights& w, Inputs x, int rows, float* sums, Finish finish) {
-  const Range part = my_part(panel_count(w));
-  for (int first = part.begin; first < part.end; first += kTogether) {
-    const int panels = std::min(kTogether, part.end - first);
-    multiply_panels(w, first, panels, x, rows, sums);
+void multiply(const Weights& w, Inputs x, int rows, Shares& shares, float* sums, Finish finish) {
+  for (Range part; shares.take(kTogether, &part);) {
+    const int panels = part.end - part.begin;
+    multiply_panels(w, part.begin, panels, x, rows, sums);
     for (int p = 0; p < panels; ++p) {
-      const int output = (first + p) * kPanel;
+      const int output = (part.begin + p) * kPanel;
       finish(output, sums + static_cast<int64_t>(p) * rows * kPanel, std::min(kPanel, w.outputs - output));
     }
   }
@@ -190,7 +159,7 @@ Inputs normalised_rows(const float* x, const Norm& norm, const Weights& w, int r
                        void* workspace) {
   const Workspace out{workspace};
   const Range part = my_part(rows);
-  for (int r = part.begin; r < part.end; ++r) {
+  for (uint32_t r = part.begin; r < part.end; ++r) {
     const float* from = x + source(r) * w.inputs;
     const Floats factor = broadcast(norm_factor(from, norm.epsilon, w.inputs));
     write_row(w, r, [&](int i) { return load(from + i) * factor * load(norm.weight + i); }, out);
@@ -204,7 +173,7 @@ Inputs plain_rows(const float* x, const Weights& w, int rows, void* workspace) {
   if (w.format == Format::kFp16) return Inputs{x};
   const Workspace out{workspace};
   const Range part = my_part(rows);
-  for (int r = part.begin; r < part.end; ++r) {
+  for (uint32_t r = part.begin; r < part.end; ++r) {
     const float* from = x + static_cast<int64_t>(r) * w.inputs;
     write_row(w, r, [&](int i) { return load(from + i); }, out);
   }
@@ -313,12 +282,13 @@ void headrace_project_and_store(const float* hidden, int32_t tokens, const Proje
   const int head_dim = layer->head_dim;
   const int kv_width = layer->kv_heads * head_dim;
   const int query_width = w.outputs - 2 * kv_width;
+  Shares shares(panel_count(w));
 #pragma omp parallel
   {
     const Inputs x =
         normalised_rows(hidden, projection->input_norm, w, tokens, same_row, workspace);
     float* sums = scratch(static_cast<size_t>(tokens) * kTogether * kPanel);
-    multiply(w, x, tokens, sums, [&](int first, const float* result, int width) {
+    multiply(w, x, tokens, shares, sums, [&](int first, const float* result, int width) {
       for_each_output(tokens, result, width, [&](int row, int i, float y) {
         projected[static_cast<int64_t>(row) * w.outputs + first + i] = y;
       });
@@ -363,11 +333,12 @@ void headrace_attend(const float* queries, const KvLayer* layer, int32_t heads, 
 void headrace_add_product(float* hidden, const float* x, int32_t rows, const Weights* weights,
                           void* workspace) {
   const Weights& w = *weights;
+  Shares shares(panel_count(w));
 #pragma omp parallel
   {
     const Inputs inputs = plain_rows(x, w, rows, workspace);
     float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
-    multiply(w, inputs, rows, sums, [&](int first, const float* result, int width) {
+    multiply(w, inputs, rows, shares, sums, [&](int first, const float* result, int width) {
       for_each_output(rows, result, width, [&](int row, int i, float y) {
         hidden[static_cast<int64_t>(row) * w.outputs + first + i] += y;
       });
@@ -379,21 +350,21 @@ void headrace_add_product(float* hidden, const float* x, int32_t rows, const Wei
 void headrace_gate(const float* hidden, int32_t rows, const Norm* norm, const Weights* gate,
                    const Weights* up, void* workspace, float* gated) {
   const Weights& w = *gate;
+  Shares shares(panel_count(w));
 #pragma omp parallel
   {
     const Inputs x = normalised_rows(hidden, *norm, w, rows, same_row, workspace);
     const size_t floats = static_cast<size_t>(rows) * kTogether * kPanel;
     float* sums = scratch(2 * floats);
     float* up_sums = sums + floats;
-    const Range part = my_part(panel_count(w));
-    for (int first = part.begin; first < part.end; first += kTogether) {
-      const int panels = std::min(kTogether, part.end - first);
-      multiply_panels(*gate, first, panels, x, rows, sums);
-      multiply_panels(*up, first, panels, x, rows, up_sums);
+    for (Range part; shares.take(kTogether, &part);) {
+      const int panels = part.end - part.begin;
+      multiply_panels(*gate, part.begin, panels, x, rows, sums);
+      multiply_panels(*up, part.begin, panels, x, rows, up_sums);
       for (int p = 0; p < panels; ++p) {
         for (int r = 0; r < rows; ++r) {
           const int64_t from = (static_cast<int64_t>(p) * rows + r) * kPanel;
-          float* to = gated + static_cast<int64_t>(r) * w.outputs + (first + p) * kPanel;
+          float* to = gated + static_cast<int64_t>(r) * w.outputs + (part.begin + p) * kPanel;
           for (int i = 0; i < kPanel; i += kLanes) {
             store(to + i, silu(load(sums + from + i)) * load(up_sums + from + i));
           }
@@ -407,12 +378,13 @@ void headrace_gate(const float* hidden, int32_t rows, const Norm* norm, const We
 void headrace_head(const float* hidden, const int64_t* indices, int32_t rows, const Norm* norm,
                    const Weights* head, void* workspace, float* logits) {
   const Weights& w = *head;
+  Shares shares(panel_count(w));
 #pragma omp parallel
   {
     const Inputs x = normalised_rows(
         hidden, *norm, w, rows, [&](int row) { return indices[row]; }, workspace);
     float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
-    multiply(w, x, rows, sums, [&](int first, const float* result, int width) {
+    multiply(w, x, rows, shares, sums, [&](int first, const float* result, int width) {
       for_each_output(rows, result, width, [&](int row, int i, float y) {
         logits[static_cast<int64_t>(row) * w.outputs + first + i] = y;
       });

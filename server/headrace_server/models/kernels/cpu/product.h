@@ -115,14 +115,24 @@ struct Int4Group {
   }
 };
 
+// Has bytes of the panel to come brought into the L2 cache: with several rows there is time for it
+// while this panel is multiplied. There may be none to come.
+template <int bytes>
+void read_ahead(const void* next) {
+  const char* line = static_cast<const char*>(next);
+  for (int i = 0; i < bytes; i += 64) __builtin_prefetch(line + i, 0, 2);
+}
+
 // Sums of `rows` rows with a panel, [rows, 16]. `stride` is in groups.
 template <class Group, int rows>
 void multiply_groups(const uint8_t* panel, int groups, const InputGroup* x, int64_t stride,
                      float* sums) {
+  const int64_t panel_bytes = static_cast<int64_t>(groups) * Group::kBytes;
   Panel acc[rows];
   for (Panel& each : acc) each = panel_of(0);
   for (int g = 0; g < groups; ++g, ++x, panel += Group::kBytes) {
     const Group group{panel};
+    read_ahead<Group::kBytes>(panel + panel_bytes);
     Sums<Group::kNumbers> numbers[rows];
     for (int r = 0; r < rows; ++r) numbers[r].start(x[r * stride].number_sum);
     for (int step = 0; step < kSteps; ++step) {
@@ -161,7 +171,9 @@ void multiply_halves(const uint8_t* data, int64_t bytes_per_panel, int inputs, c
   Rows<rows> row(x, inputs);
   for (int i = 0; i < inputs; ++i, row.advance()) {
     for (int p = 0; p < panels; ++p) {
-      const Panel weights = load_panel(at[p] + static_cast<int64_t>(i) * kPanel);
+      const half* here = at[p] + static_cast<int64_t>(i) * kPanel;
+      if (rows > 1) read_ahead<1>(here + inputs * kPanel);
+      const Panel weights = load_panel(here);
       for (int r = 0; r < rows; ++r) acc[p][r] = fma(panel_of(row[r]), weights, acc[p][r]);
     }
   }
