@@ -118,7 +118,7 @@ def test_prompts_are_computed(runner, make_sequences):
 
 
 def test_overlapping_steps_are_replayed_and_change_no_answer(runner):
-    """A step may be replayed before the tokens of the last are fetched from the same memory."""
+    """A step is replayed before the results of the last are asked for."""
     options = {"temperature": 2.0, "top_p": 0.3, "stop_token_ids": [], "max_output_tokens": 6}
     recorder, answers = Recorder(), []
     plain, decoder = runner._decoder, graphed(runner, recorder)

@@ -10,6 +10,9 @@ from headrace_server.models.overlapping_runner import OverlappingTorchRunner
 from tests.server.engine.stepped_engine import SteppedEngine
 from tests.server.models.sampling.reference import make_row
 
+# Fills the blocks of the sampling, which so takes no copy of the logits.
+VOCABULARY_SIZE = 128
+
 # Draws that top-p drops at the first try, so that tokens come late.
 SAMPLINGS = [
     {"temperature": 0.0},
@@ -24,7 +27,7 @@ class OverwritingDecoder:
 
     def __init__(self, decoder):
         self._decoder = decoder
-        self._buffer = torch.zeros(16, 97)
+        self._buffer = torch.zeros(16, VOCABULARY_SIZE)
 
     def logits(self, step, cache):
         logits = self._decoder.logits(step, cache)
@@ -34,7 +37,7 @@ class OverwritingDecoder:
 
 @pytest.fixture(scope="module")
 def runner(tiny_model, load_runner):
-    _, directory = tiny_model("LlamaForCausalLM")
+    _, directory = tiny_model("LlamaForCausalLM", vocab_size=VOCABULARY_SIZE)
     runner = load_runner(directory, device="cpu", dtype="float32", block_size=4)
     runner._decoder = OverwritingDecoder(runner._decoder)
     return runner
@@ -44,7 +47,7 @@ def answers(runner):
     """The engine that has answered some requests."""
     engine = SteppedEngine(runner=runner, num_blocks=64)
     for index in range(8):
-        prompt = [(5 * i + index) % 97 for i in range(3 + 2 * index)]
+        prompt = [(5 * i + index) % VOCABULARY_SIZE for i in range(3 + 2 * index)]
         options = {"max_output_tokens": 6 + index, "stop_token_ids": [4, 9], "seed": index}
         engine.add(index, prompt, **options | SAMPLINGS[index % len(SAMPLINGS)])
     return engine.run()
