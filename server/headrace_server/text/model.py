@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headrace_server.text.chat_template import ChatTemplate, TemplateSyntaxError
 from headrace_server.text.model_defaults import read_default_sampling, read_end_of_text_token_ids
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from headrace_server.text.parsing.reasoning import ReasoningTags
 
 
+_TOOL_TEMPLATE: Final = "tool_use"  # as transformers calls it
+
+
 @dataclass(frozen=True, slots=True)
 class TextModel:
     """What the front knows of a model; several threads may use it at once.
@@ -28,6 +31,7 @@ class TextModel:
     Args:
         tokenizer: text to tokens and back.
         chat_template: None where the model has none.
+        tool_template: the one for chats with tools, which for most models is the same.
         context_length: largest number of tokens of prompt and output together.
         vocabulary_size: number of token ids.
         end_of_text_token_ids: the ids with which the model says that it is done.
@@ -38,6 +42,7 @@ class TextModel:
 
     tokenizer: Tokenizer
     chat_template: ChatTemplate | None
+    tool_template: ChatTemplate | None
     context_length: int
     vocabulary_size: int
     end_of_text_token_ids: tuple[int, ...]
@@ -64,14 +69,18 @@ class TextModel:
         """
         tokenizer = Tokenizer.load(model.directory)
         template = _load_chat_template(model.directory, tokenizer, chat_template_file)
+        tool_template = template
+        if chat_template_file is None:
+            tool_template = _load_tool_template(model.directory, tokenizer) or template
         return cls(
             tokenizer=tokenizer,
             chat_template=template,
+            tool_template=tool_template,
             context_length=model.context_length,
             vocabulary_size=model.vocabulary_size,
             end_of_text_token_ids=_end_of_text_token_ids(model, tokenizer),
             default_sampling=read_default_sampling(model.directory),
-            call_format=call_format or find_call_format(template),
+            call_format=call_format or find_call_format(tool_template),
             reasoning_tags=find_reasoning_tags(template),
         )
 
@@ -103,9 +112,21 @@ def _load_chat_template(
 ) -> ChatTemplate | None:
     path = chat_template_file or directory / "chat_template.jinja"
     if chat_template_file is not None or path.exists():
-        source: Any = read_text(path)
-    else:
-        path, source = _find_older_template(directory)
+        return _compile(path, read_text(path), tokenizer)
+    return _compile(*_find_older_template(directory, "default"), tokenizer)
+
+
+def _load_tool_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate | None:
+    """Return the template that a model has for chats with tools only."""
+    path = directory / "additional_chat_templates" / f"{_TOOL_TEMPLATE}.jinja"
+    if path.exists():
+        return _compile(path, read_text(path), tokenizer)
+    if (directory / "chat_template.jinja").exists():
+        return None
+    return _compile(*_find_older_template(directory, _TOOL_TEMPLATE), tokenizer)
+
+
+def _compile(path: Path, source: str | None, tokenizer: Tokenizer) -> ChatTemplate | None:
     if source is None:
         return None
     try:
@@ -114,15 +135,17 @@ def _load_chat_template(
         raise ModelFileError(path, str(error)) from error
 
 
-def _find_older_template(directory: Path) -> tuple[Path, str | None]:
-    """Return the template of a model that has no chat_template.jinja, and where it stands."""
-    for name in ("tokenizer_config.json", "chat_template.json"):
-        path = directory / name
-        source = read_optional_json(path).get("chat_template")
+def _find_older_template(directory: Path, name: str) -> tuple[Path, str | None]:
+    """Return a template of a model that has no chat_template.jinja, and where it stands."""
+    for file_name in ("tokenizer_config.json", "chat_template.json"):
+        path = directory / file_name
+        source: Any = read_optional_json(path).get("chat_template")
         if isinstance(source, list):  # of templates with names
             templates = [entry for entry in source if isinstance(entry, dict)]
             named = {entry.get("name"): entry.get("template") for entry in templates}
-            source = named.get("default")
+            source = named.get(name)
+        elif name != "default":
+            source = None
         if isinstance(source, str):
             return path, source
     return path, None

@@ -129,7 +129,7 @@ def _tokenize_text(model: TextModel, text: str, max_tokens: int | None) -> Token
 
 
 def _tokenize_chat(model: TextModel, prompt: ChatPrompt, max_tokens: int | None) -> TokenizedPrompt:
-    template = _require_template(model)
+    template = _require_template(model, has_tools=bool(prompt.tool_use.offered))
     variables = template_variables(prompt)
     for name in model.tokenizer.special_tokens.keys() & variables.arguments.keys():
         field = "chat.template_arguments_json"
@@ -149,14 +149,15 @@ def _tokenize_chat(model: TextModel, prompt: ChatPrompt, max_tokens: int | None)
     return TokenizedPrompt(tuple(model.tokenizer.encode_marked(marked)), marked.text)
 
 
-def _require_template(model: TextModel) -> ChatTemplate:
-    if model.chat_template is None:
+def _require_template(model: TextModel, *, has_tools: bool) -> ChatTemplate:
+    template = model.tool_template if has_tools else model.chat_template
+    if template is None:
         message = (
             "The model has no chat template; send the prompt as text, or start the server with "
             "--chat-template."
         )
         raise InvalidFieldError("chat", message)
-    return model.chat_template
+    return template
 
 
 def _mark_control_tokens(

@@ -189,6 +189,30 @@ def test_what_is_not_the_json_that_it_must_be_is_refused(tmp_path, prompt, field
     assert field == refusal.value.field
 
 
+@pytest.mark.parametrize("is_older", [True, False])
+def test_some_models_have_a_template_for_tools_only(tmp_path, is_older):
+    """It shows chats with tools, and tells how the model calls; others are shown by the other."""
+    with_tools = "{{ tools[0].function.name }}[TOOL_CALLS]{{ messages[0].content }}"
+    if is_older:
+        named = {"default": "plain", "tool_use": with_tools}
+        templates = [{"name": name, "template": text} for name, text in named.items()]
+        facts = write_model(
+            tmp_path, byte_level_tokenizer(), tokenizer_config={"chat_template": templates}
+        )
+    else:
+        facts = write_model(tmp_path, byte_level_tokenizer(), chat_template="plain")
+        (tmp_path / "additional_chat_templates").mkdir()
+        (tmp_path / "additional_chat_templates" / "tool_use.jinja").write_text(with_tools)
+    model = TextModel.load(facts)
+    assert text_of(model, chat()) == "get_weather[TOOL_CALLS]Hi"
+    assert text_of(model, chat(tools=())) == "plain"
+    assert text_of(model, chat(choice=ToolMode.NONE)) == "plain"
+    assert model.call_format is ToolCallFormat.MISTRAL
+    own = tmp_path / "own.jinja"
+    own.write_text("own")
+    assert TextModel.load(facts, own).call_format is ToolCallFormat.HERMES
+
+
 @pytest.mark.parametrize(
     ("template", "expected"),
     [
