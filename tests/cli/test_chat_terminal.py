@@ -6,10 +6,11 @@ from pathlib import Path
 import grpc
 import pytest
 
+from headrace.v1 import inference_service_pb2 as pb
 from tests.cli.conftest import COMMAND
 from tests.cli.terminal import CTRL_C, CTRL_D, terminal
 from tests.cli.test_chat import echo, sent
-from tests.client.scripted_server import BOUND_SECONDS, Hold, Refusal
+from tests.client.scripted_server import BOUND_SECONDS, Admit, Hold, Refusal, end
 from tests.client.test_stream import one_piece_then
 
 PROMPT = ">>> "
@@ -52,6 +53,22 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(chat, server):
     chat.type("/exit\n")
     assert chat.wait_for_end() == 0
     assert b"Traceback" not in chat.shown
+
+
+def test_reasoning_is_shown_dimly_and_not_sent_back(chat, server):
+    """It stands before the answer, of which it is no part."""
+    thought, said = (
+        pb.GenerateResponse(deltas=[pb.CandidateDelta(**fields)])
+        for fields in ({"reasoning_text": "Let me see."}, {"text": "Yes."})
+    )
+    server.script = lambda request: iter([Admit(), thought, said, end()])
+    chat.type("Hi\n")
+    chat.wait_for("\x1b[2mLet me see.\x1b[0m\r\n\r\nYes.")
+    server.script = echo
+    chat.wait_for(PROMPT)
+    chat.type("Again\n")
+    chat.wait_for("You said: Again")
+    assert sent(server.calls[1]) == [("user", "Hi"), ("assistant", "Yes."), ("user", "Again")]
 
 
 def test_ctrl_c_before_the_first_word_takes_the_question_back(chat, server):

@@ -180,6 +180,7 @@ class Chat:
         async with self.client.stream(messages=messages, **self.options) as stream:
             async for delta in stream:
                 pieces.append(delta.text)
+                printer.write_reasoning(delta.reasoning)
                 printer.write(delta.text)
         return stream.generation
 

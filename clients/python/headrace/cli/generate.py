@@ -145,6 +145,7 @@ async def _print_stream(
     try:
         async with client.stream(**options) as stream:
             async for delta in stream:
+                printer.write_reasoning(delta.reasoning)
                 printer.write(delta.text)
     finally:
         if printer.is_terminal:

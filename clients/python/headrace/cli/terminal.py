@@ -13,6 +13,9 @@ _VISIBLE_CONTROLS = {
 } | {ord("\r"): None}
 
 
+_DIM, _NORMAL = "\x1b[2m", "\x1b[0m"
+
+
 class AnswerPrinter:
     """Writes an answer to the standard output piece by piece: exactly, but without
     control characters where that is a terminal.
@@ -21,9 +24,21 @@ class AnswerPrinter:
     def __init__(self) -> None:
         self.is_terminal = sys.stdout.isatty()
         self._last = "\n"
+        self._is_reasoning = False
+
+    def write_reasoning(self, text: str) -> None:
+        """Show a piece of reasoning, dimly, to a person; it is no part of the answer."""
+        if text and self.is_terminal:
+            self._last = text[-1]
+            self._is_reasoning = True
+            sys.stdout.write(f"{_DIM}{text.translate(_VISIBLE_CONTROLS)}{_NORMAL}")
+            sys.stdout.flush()
 
     def write(self, text: str) -> None:
         """Show a piece at once."""
+        if text and self._is_reasoning:
+            self._is_reasoning = False
+            sys.stdout.write("\n\n")
         if text:
             self._last = text[-1]
             sys.stdout.write(text.translate(_VISIBLE_CONTROLS) if self.is_terminal else text)
