@@ -32,6 +32,26 @@ def test_a_chat(client):
     assert answer.usage.prompt_tokens_details.cached_tokens == 0
 
 
+def test_a_judged_prompt(client):
+    """The types of the library fit the arrays of a completion, those of its prompt included."""
+    asked = {"model": MODEL, "prompt": ["Hey you", "Ho"], "logprobs": 2, "seed": 1}
+    answer = client.completions.create(**asked, echo=True, max_tokens=0)
+    assert [choice.text for choice in answer.choices] == ["Hey you", "Ho"]
+    first, second = (choice.logprobs for choice in answer.choices)
+    assert "".join(first.tokens) == "Hey you"
+    assert first.token_logprobs[0] is None
+    assert all(logprob <= 0 for logprob in first.token_logprobs[1:])
+    assert first.text_offset[0] == 0
+    assert len(second.top_logprobs) == len(second.tokens)
+    pieces = list(client.completions.create(**asked, max_tokens=6, stream=True))
+    whole = client.completions.create(**asked, max_tokens=6)
+    for index, choice in enumerate(whole.choices):
+        mine = [piece.choices[0] for piece in pieces if piece.choices[0].index == index]
+        tokens = [token for piece in mine if piece.logprobs for token in piece.logprobs.tokens]
+        assert "".join(piece.text for piece in mine) == choice.text
+        assert tokens == choice.logprobs.tokens
+
+
 def test_a_streamed_chat(client):
     """A stream joins to the blocking answer, and its last chunk has the counts."""
     asked = {"model": MODEL, "messages": MESSAGES, "max_completion_tokens": 50, "seed": 1}
