@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 # msgspec reads the annotations at run time.
-from headrace_server.engine.logprobs import TokenLogprobs  # noqa: TC001
+from headrace_server.engine.logprobs import TokenLogprobs
 
 
 class Constraint(msgspec.Struct, frozen=True, array_like=True):

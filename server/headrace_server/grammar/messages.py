@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 # msgspec reads the annotations at run time.
-from headrace_server.grammar.spec import ConstraintSpec  # noqa: TC001
+from headrace_server.grammar.spec import ConstraintSpec
 
 
 class Check(msgspec.Struct, frozen=True):
