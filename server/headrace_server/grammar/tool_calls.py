@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 # Where an answer may have several calls: a model that has nothing to say could go on for ever.
 MAX_CALLS: Final = 16
 
-# Keywords by which a schema may describe properties in other places than `properties`.
+# Keywords by which a schema may speak of other properties than those that it lists.
 _INDIRECT: Final = frozenset(
     (
         *("$ref", "allOf", "anyOf", "oneOf", "if", "not", "patternProperties"),
-        *("dependentSchemas", "unevaluatedProperties", "additionalProperties"),
+        *("dependentSchemas", "dependentRequired", "unevaluatedProperties"),
+        *("additionalProperties", "propertyNames", "minProperties"),
     )
 )
 
@@ -67,5 +68,18 @@ def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     kind = schema.get("type", "object")
     if isinstance(kind, list) and "object" in kind:
         kind = "object"
-    closed: dict[str, Any] = {} if _INDIRECT & schema.keys() else {"additionalProperties": False}
+    closed = {"additionalProperties": False} if _lists_properties(schema) else {}
     return schema | closed | {"type": kind}
+
+
+def _lists_properties(schema: dict[str, Any]) -> bool:
+    """Whether a schema names all the properties that it is about."""
+    if not schema:  # a function without arguments
+        return True
+    properties, required = schema.get("properties"), schema.get("required", [])
+    return (
+        isinstance(properties, dict)
+        and isinstance(required, list)
+        and all(name in properties for name in required)
+        and not _INDIRECT & schema.keys()
+    )

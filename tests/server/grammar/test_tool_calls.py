@@ -31,6 +31,8 @@ SCHEMAS = {
         "properties": {"name": {"enum": ['a"b', "{}", "\\n"]}, "wide": {"type": "boolean"}},
         "required": ["wide"],
     },
+    "free": {"type": "object", "maxProperties": 2},
+    "unlisted": {"properties": {"a": {"type": "null"}}, "required": ["a", "b"]},
     "either": {
         "anyOf": [
             {"properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False},
@@ -71,6 +73,13 @@ def test_every_answer_is_a_list_of_calls(answers, max_calls):
             assert list(call) == ["name", "arguments"]
             assert isinstance(call["arguments"], dict)
             jsonschema.validate(call["arguments"], SCHEMAS[call["name"]])
+
+
+def test_what_a_schema_asks_for_without_naming_it_is_made(answers):
+    """Only a whole list of properties is closed."""
+    for [call] in answers(spec_of("unlisted", max_calls=1)):
+        assert {"a", "b"} <= set(call["arguments"])
+    assert any(call["arguments"] for [call] in answers(spec_of("free", max_calls=1)))
 
 
 def test_arguments_that_a_schema_does_not_name_are_not_made(answers):
