@@ -8,7 +8,8 @@ import pytest
 import pytest_asyncio
 
 from headrace.v1 import inference_service_pb2 as pb
-from headrace.v1 import prompt_pb2, stopping_pb2, tool_pb2
+from headrace.v1 import model_pb2, prompt_pb2, stopping_pb2, tool_pb2
+from headrace.v1.model_service_pb2 import GetModelRequest
 from tests.server.running_server import collect, failure, running_server, text_of
 
 SCHEMA = {
@@ -190,3 +191,28 @@ async def test_a_model_whose_calls_nobody_knows_can_be_forced_only(tmp_path):
         "--chat-template", template, "--tool-call-parser", "mistral"
     ) as under:
         await collect(under.generate(chat=chat(), stopping={"max_output_tokens": 1}))
+
+
+async def test_reasoning_is_told_apart(tmp_path):
+    """A template that opens it makes all of it reasoning, unless the answer has a form."""
+    template = tmp_path / "template.jinja"
+    template.write_text(
+        "{{ messages[0].content }}{% if enable_thinking is not defined %}<think>\n"
+        "{% else %}<think></think>{% endif %}"
+    )
+    limits = {"max_output_tokens": 20, "ignore_end_of_text": True}
+    async with running_server("--chat-template", template) as under:
+        model = (await under.models.GetModel(GetModelRequest())).model
+        assert model_pb2.CAPABILITY_REASONING in model.capabilities
+        for fields, is_reasoning in (
+            ({}, True),
+            ({"template_arguments_json": '{"enable_thinking": false}'}, False),
+        ):
+            asked = {"chat": chat(tools=[]) | fields, "stopping": limits}
+            responses = await collect(under.generate(**asked, sampling={"temperature": 0}))
+            thought = "".join(d.reasoning_text for r in responses for d in r.deltas)
+            assert (bool(thought), bool(text_of(responses))) == (is_reasoning, not is_reasoning)
+        formed = await collect(
+            under.generate(chat=chat(tools=[]), constraint={"choices": {"texts": ["yes"]}})
+        )
+        assert text_of(formed) == "yes"

@@ -126,7 +126,7 @@ class ToolCall(_message.Message):
     name: _builtins.str
     """The name of the tool."""
     arguments_json: _builtins.str
-    """The arguments as a JSON object in text. Default: no arguments."""
+    """The arguments as a JSON object in text of at most 512 KiB. Default: no arguments."""
     def __init__(
         self,
         *,

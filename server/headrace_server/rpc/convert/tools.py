@@ -22,6 +22,8 @@ MAX_TOOLS: Final = 128
 MAX_CALLS_OF_MESSAGE: Final = 128
 # Far more than a model makes use of; all are read before anything is tokenized.
 MAX_DESCRIPTION_CHARACTERS: Final = 16 * 1024
+# The largest contexts have room for little more; reading JSON keeps others waiting.
+MAX_ARGUMENTS_BYTES: Final = 512 * 1024
 # Ids are made by servers, and are shorter.
 MAX_CALL_ID_CHARACTERS: Final = 128
 
@@ -77,6 +79,11 @@ def to_tool_calls(calls: Sequence[tool_pb2.ToolCall], field: str) -> tuple[ToolC
     for index, call in enumerate(calls):
         check_call_id(call.id, f"{field}[{index}].id")
         _check_name(call.name, f"{field}[{index}].name")
+        require(
+            len(call.arguments_json.encode()) <= MAX_ARGUMENTS_BYTES,
+            f"{field}[{index}].arguments_json",
+            f"must have at most {MAX_ARGUMENTS_BYTES} bytes",
+        )
     return tuple(ToolCall(call.id, call.name, call.arguments_json) for call in calls)
 
 

@@ -109,6 +109,14 @@ BAD = [
         "chat.messages[0].tool_calls[0].id",
     ),
     (
+        {
+            "messages": [
+                assistant(tool_calls=[{"name": "f", "arguments_json": " " * (512 * 1024 + 1)}])
+            ]
+        },
+        "chat.messages[0].tool_calls[0].arguments_json",
+    ),
+    (
         {"messages": [assistant(tool_calls=[{"name": "f"}] * 129)]},
         "chat.messages[0].tool_calls",
     ),
