@@ -1,10 +1,9 @@
 // @ts-check
 /** One message on the page. */
 
-import { AnswerText } from "./answer_text.js";
 import { copyButton } from "./copy_button.js";
 import { element, icon, iconButton } from "./element.js";
-import { ReasoningView } from "./reasoning_view.js";
+import { messageBody } from "./message_body.js";
 import { paceInWords } from "./stopwatch.js";
 
 /**
@@ -26,30 +25,25 @@ export class MessageView {
   constructor(message, actions) {
     this.message = message;
     this._actions = actions;
-    this._answer = message.role === "assistant" ? new AnswerText() : null;
-    this._reasoning = new ReasoningView();
+    this._body = messageBody(message);
     this._foot = element("footer", { className: "message-foot" });
     this._footState = "";
     const speaker = message.role === "user" ? "You" : message.model || "Answer";
-    const body = this._answer?.root ?? element("div", { className: "question-text" }, message.text);
     this.root = element(
       "article",
       { className: `message ${message.role}`, "aria-label": speaker },
       element("h2", { className: "for-readers" }, speaker),
-      this._reasoning.root,
-      body,
+      ...this._body.parts,
       this._foot,
     );
   }
 
   /** @param {boolean} isLast of its role */
   update(isLast) {
-    const { text, reasoning = "", status } = this.message;
-    const isBegun = status !== "running" || text !== "";
-    this._answer?.show(text);
-    this._reasoning.show(reasoning, !isBegun);
+    const { text, status } = this.message;
+    this._body.update();
     this.root.setAttribute("aria-busy", String(status === "running"));
-    this.root.classList.toggle("is-waiting", !isBegun);
+    this.root.classList.toggle("is-waiting", status === "running" && text === "");
     // A foot that is made anew loses the focus; while the answer grows there is nothing to do.
     const state = `${status} ${isLast}`;
     if (status === "running" || state === this._footState) return;

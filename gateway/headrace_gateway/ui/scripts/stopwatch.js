@@ -8,6 +8,9 @@
  * @property {number | null} perSecond tokens per second after the first
  */
 
+/** What comes within less came at once, and tells nothing of the pace. */
+const LEAST_SECONDS = 0.02;
+
 export class Stopwatch {
   /** @param {() => number} [now] the time in milliseconds */
   constructor(now = () => performance.now()) {
@@ -31,7 +34,8 @@ export class Stopwatch {
   read(tokens) {
     if (this._first === null) return { tokens, firstSeconds: null, perSecond: null };
     const seconds = (this._last - this._first) / 1000;
-    const perSecond = tokens !== null && tokens > 1 && seconds > 0 ? (tokens - 1) / seconds : null;
+    const isPaced = tokens !== null && tokens > 1 && seconds >= LEAST_SECONDS;
+    const perSecond = isPaced ? (tokens - 1) / seconds : null;
     return { tokens, firstSeconds: (this._first - this._start) / 1000, perSecond };
   }
 }
