@@ -120,7 +120,7 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "the web pages that may use the API: localhost, none, *, or origins with commas",
             "localhost",
         ),
-        _gateway("--no-ui", None, "do not serve the chat page at /", "off"),
+        _gateway("--no-ui", None, "do not serve the pages at / and /docs", "off"),
         _server(
             "--metrics-port",
             "N",
