@@ -1,4 +1,4 @@
-"""The configuration: the only reader of flags and environment, checked before anything starts."""
+"""The configuration: read from flags, environment and file, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
+from headrace_server.config_file import ConfigFileError, read_config_file
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 from headrace_server.flag_values import FlagValueError
-from headrace_server.flags import BACKEND, FLAGS, Flag
+from headrace_server.flags import BACKEND, CONFIG, FLAGS, Flag
 from headrace_server.metrics import MetricsConfig
 from headrace_server.rpc.channel_options import ConnectionConfig
 from headrace_server.text.parsing.formats import ToolCallFormat
@@ -25,17 +26,21 @@ DEFAULT_MODEL_NAME: Final = "smollm2-135m-instruct"
 SIMULATED_MODEL_NAME: Final = "simulated"
 
 _EPILOG: Final = """\
-Each flag has an environment variable of the same name, such as HEADRACE_MAX_NUM_SEQS, but
---host and --port have HEADRACE_GRPC_HOST and HEADRACE_GRPC_PORT. The flag wins. Lists are
-separated by commas there.
+Each flag has an environment variable of the same name, such as
+HEADRACE_MAX_NUM_SEQS, but --host and --port have HEADRACE_GRPC_HOST and
+HEADRACE_GRPC_PORT, and are grpc-host (or host) and grpc-port in a file. A flag
+wins over a variable, and a variable over the file. Lists are separated by commas
+in variables.
 
-When the port is open, when the engine changes its state, and when the model is ready, a line
-of JSON goes to stdout (unless it is a terminal) for the program that started the server:
+When the port is open, when the engine changes its state, and when the model is
+ready, a line of JSON goes to stdout (unless it is a terminal) for the program
+that started the server:
   {"event": "listening", "address": "127.0.0.1:1920"}
   {"event": "engine", "state": "loading", "detail": "converting weights, 40 %"}
-  {"event": "ready", "address": "127.0.0.1:1920", "model": "smollm2-135m-instruct"}
+  {"event": "ready", "address": "127.0.0.1:1920", "model": "tiny", …}
 
-Exit status: 0 after SIGTERM or Ctrl-C, 1 if the server could not start, 2 for a wrong flag.
+Exit status: 0 after SIGTERM or Ctrl-C, 1 if the server could not start, 2 for a
+wrong setting.
 """
 
 
@@ -112,12 +117,15 @@ def read_config(
 
     Raises:
         SystemExit: with status 0 after --help; with status 2 after one sentence on stderr
-            about a flag or variable that is unknown, malformed or without effect.
+            about a flag, variable or line of the file that is unknown, malformed or without
+            effect.
     """
     parser = _build_parser()
     given = vars(parser.parse_args(sys.argv[1:] if arguments is None else arguments))
     names = {flag.key: flag.name for flag in _flags() if flag.key in given}
     _take_environment(parser, given, names, os.environ if environment is None else environment)
+    if CONFIG.key in given:
+        _take_file(parser, given, names)
     values = {flag.key: given.get(flag.key, flag.default) for flag in _flags()}
     for flag in _flags():
         if flag.key in given and flag.backend not in (None, values[BACKEND.key]):
@@ -197,6 +205,38 @@ def _take_environment(
         names[flag.key] = flag.variable
 
 
+def _take_file(
+    parser: argparse.ArgumentParser, given: dict[str, Any], names: dict[str, str]
+) -> None:
+    """Add what only the file gives, with the file and the name there as its name for errors."""
+    path: Path = given[CONFIG.key]
+    flags = [flag for flag in _flags() if flag is not CONFIG]
+    try:
+        settings = read_config_file(path, {name for flag in flags for name in flag.names_in_file})
+    except ConfigFileError as error:
+        parser.error(str(error))
+    for flag in flags:
+        name = next((name for name in flag.names_in_file if name in settings), None)
+        if name is None:
+            continue
+        source = f"{path}: {name}"
+        try:
+            value = _read_file_value(flag, settings[name])
+        except FlagValueError as error:
+            parser.error(f"{source}: {error}")
+        if flag.key not in given:
+            given[flag.key], names[flag.key] = value, source
+
+
+def _read_file_value(flag: Flag, value: str | tuple[str, ...]) -> Any:
+    parts = (value,) if isinstance(value, str) else value
+    if flag.is_list:
+        return [flag.read(part) for part in parts]
+    if not isinstance(value, str):
+        raise FlagValueError("takes one value, not a list")
+    return flag.read(value)
+
+
 def _to_config(values: Mapping[str, Any]) -> Config:
     is_simulated = values[BACKEND.key] == "simulated"
     timeout_seconds = values["engine_heartbeat_timeout"]
@@ -215,7 +255,7 @@ def _to_config(values: Mapping[str, Any]) -> Config:
             max_num_sequences=values["max_num_seqs"],
             max_num_batched_tokens=values["max_num_batched_tokens"],
             kv_cache_bytes=values["kv_cache_bytes"],
-            prefix_cache=values["prefix_cache"] == "on",
+            prefix_cache=values["prefix_cache"],
             log_level=values["log_level"],
             log_format=values["log_format"],
             simulated=SimulatedSettings(

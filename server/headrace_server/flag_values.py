@@ -75,7 +75,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def switch(text: str) -> bool:
-    """Read the variable of a flag without a value."""
+    """Read yes or no, as for the variable of a flag without a value."""
     match text.lower():
         case "1" | "true" | "yes" | "on":
             return True
@@ -104,6 +104,16 @@ def served_name(text: str) -> str:
     if not (0 < len(text) <= 256 and text.isprintable() and "," not in text):
         raise FlagValueError(f"{text!r} must have 1 to 256 printable characters and no comma")
     return text
+
+
+def config_file(text: str) -> Path:
+    """Read the path of a configuration file."""
+    path = Path(text).expanduser()
+    if path.suffix not in (".toml", ".yaml", ".yml"):
+        raise FlagValueError(f"{text!r} must end in .toml, .yaml or .yml")
+    if not path.is_file():
+        raise FlagValueError(f"there is no file {text!r}; give the path of a TOML or YAML file")
+    return path
 
 
 def template_file(text: str) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 from headrace_server.flag_values import (
+    config_file,
     device,
     host,
     model,
@@ -40,6 +41,8 @@ class Flag:
         backend: the only backend on which it has an effect.
         own_variable: the environment variable, where the one after the name belongs to
             the gateway's flag.
+        file_names: its names in a configuration file, the first wins, where they are others
+            because `headrace serve` has others.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Flag:
     is_list: bool = False
     backend: Literal["native", "simulated"] | None = None
     own_variable: str | None = None
+    file_names: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -62,6 +66,11 @@ class Flag:
         """The environment variable; the flag wins over it."""
         return self.own_variable or f"HEADRACE_{self.key.upper()}"
 
+    @property
+    def names_in_file(self) -> tuple[str, ...]:
+        """What it may be called in a configuration file."""
+        return self.file_names or (self.name.removeprefix("--"),)
+
 
 _ENGINE: Final = EngineSettings()
 _SIMULATED: Final = SimulatedSettings()
@@ -72,8 +81,18 @@ BACKEND: Final = Flag(
     "--backend",
     one_of("native", "simulated"),
     "native",
-    "what makes the tokens: the engine with a model, or an engine without one for tests",
+    "what makes the tokens: native, the engine with a model, or simulated, one without for tests",
     metavar="NAME",
+)
+
+CONFIG: Final = Flag(
+    "--config",
+    config_file,
+    None,
+    "a TOML or YAML file with the flags of headrace serve, such as max-num-seqs: 32; flags and "
+    "variables win over it",
+    shown_default="none",
+    metavar="FILE",
 )
 
 FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
@@ -120,7 +139,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             shown_default="the model's own",
         ),
     ),
-    "network": (
+    "endpoint": (
         Flag(
             "--host",
             host,
@@ -129,6 +148,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "may use it: there are no keys and no encryption yet",
             metavar="ADDRESS",
             own_variable="HEADRACE_GRPC_HOST",
+            file_names=("grpc-host", "host"),
         ),
         Flag(
             "--port",
@@ -136,13 +156,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             1920,
             "the port of gRPC; 0 chooses a free one",
             own_variable="HEADRACE_GRPC_PORT",
-        ),
-        Flag(
-            "--stall-timeout",
-            seconds(0.1),
-            30.0,
-            "a client that leaves its answer unread for this long loses it",
-            metavar="SECONDS",
+            file_names=("grpc-port",),
         ),
         Flag(
             "--metrics-port",
@@ -173,7 +187,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--dtype",
             one_of("auto", "float32", "bfloat16", "float16"),
             _ENGINE.dtype,
-            "the numbers of the weights; auto takes fp16 on a CPU and bf16 on a GPU",
+            "the numbers of the weights: float32, bfloat16 or float16; auto takes fp16 on a CPU and "
+            "bf16 on a GPU",
             metavar="TYPE",
             backend="native",
         ),
@@ -181,7 +196,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--quantization",
             one_of("auto", "none", "fp16", "int8", "q4"),
             _ENGINE.quantization,
-            "how weights are kept on a CPU; auto takes fp16, unless --dtype says otherwise",
+            "how weights are kept on a CPU: none, fp16, int8 or q4; auto takes fp16, unless --dtype "
+            "says otherwise",
             metavar="FORMAT",
             backend="native",
         ),
@@ -193,6 +209,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             shown_default="one per core",
             backend="native",
         ),
+    ),
+    "memory": (
         Flag(
             "--kv-cache-bytes",
             size_bytes,
@@ -203,21 +221,14 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
         ),
         Flag(
             "--prefix-cache",
-            one_of("on", "off"),
-            "on",
+            switch,
+            True,
             "whether prompts that begin alike are computed once while the memory lasts",
+            shown_default="on",
             metavar="on|off",
         ),
-        Flag(
-            "--engine-heartbeat-timeout",
-            seconds(1.0),
-            _SUPERVISION.step_timeout_seconds,
-            "an engine at work that is silent for this long is started again; choose more than "
-            "the longest step takes",
-            metavar="SECONDS",
-        ),
     ),
-    "load": (
+    "limits": (
         Flag(
             "--max-num-seqs",
             whole_number(1, 4096),
@@ -244,7 +255,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "prompt tokens of all requests that wait",
         ),
     ),
-    "shutdown": (
+    "times": (
         Flag(
             "--shutdown-timeout",
             seconds(0.0),
@@ -260,7 +271,39 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "so that load balancers notice",
             metavar="SECONDS",
         ),
+        Flag(
+            "--stall-timeout",
+            seconds(0.1),
+            30.0,
+            "a client that leaves its answer unread for this long loses it",
+            metavar="SECONDS",
+        ),
+        Flag(
+            "--engine-heartbeat-timeout",
+            seconds(1.0),
+            _SUPERVISION.step_timeout_seconds,
+            "an engine at work that is silent for this long is started again; choose more than "
+            "the longest step takes",
+            metavar="SECONDS",
+        ),
     ),
+    "logs": (
+        Flag(
+            "--log-level",
+            one_of("debug", "info", "warning", "error"),
+            "info",
+            "what is told on stderr: debug, info, warning or error; info has one line for each call",
+            metavar="LEVEL",
+        ),
+        Flag(
+            "--log-format",
+            one_of("auto", "text", "json"),
+            "auto",
+            "text for people or json for programs; auto takes text on a terminal",
+            metavar="FORMAT",
+        ),
+    ),
+    "configuration": (CONFIG,),
     "simulation (with --backend simulated)": (
         Flag(
             "--simulated-step-seconds",
@@ -286,22 +329,6 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             shown_default="off",
             metavar=None,
             backend="simulated",
-        ),
-    ),
-    "logs": (
-        Flag(
-            "--log-level",
-            one_of("debug", "info", "warning", "error"),
-            "info",
-            "what is told on stderr; info has one line for each call",
-            metavar="LEVEL",
-        ),
-        Flag(
-            "--log-format",
-            one_of("auto", "text", "json"),
-            "auto",
-            "lines for people or for programs; auto takes text on a terminal",
-            metavar="FORMAT",
         ),
     ),
 }
