@@ -13,6 +13,7 @@ from headrace_gateway.exchange import exchange_of
 from headrace_gateway.openai.api_error import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 _HEADERS = {
@@ -20,6 +21,11 @@ _HEADERS = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",
 }
+
+
+def encode_error(error: ApiError) -> bytes:
+    """Return the event of an error, as OpenAI's chats have it."""
+    return sse.encode(error.body())
 
 
 class ClientGoneError(Exception):
@@ -49,6 +55,7 @@ class EventStream:
         self._write_timeout_seconds = write_timeout_seconds
         self._keep_alive_interval_seconds = keep_alive_interval_seconds
         self._last_write = time.monotonic()
+        self._encode_error: Callable[[ApiError], bytes] = encode_error
         self.response = web.StreamResponse(headers=_HEADERS)
 
     async def __aenter__(self) -> Self:
@@ -66,11 +73,16 @@ class EventStream:
             return False
         error = exc if isinstance(exc, ApiError) else errors.from_unexpected(exc)
         exchange_of(self._request).error_code = error.code or error.type
-        await self.send(sse.encode(error.body()))
+        await self.send(self._encode_error(error))
         return True
 
-    async def start(self) -> None:
-        """Commit to status 200."""
+    async def start(self, encode_error: Callable[[ApiError], bytes] = encode_error) -> None:
+        """Commit to status 200.
+
+        Args:
+            encode_error: makes an error that comes from now on into the last events.
+        """
+        self._encode_error = encode_error
         await self.response.prepare(self._request)
 
     async def send(self, data: bytes) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from headrace_gateway import sse
 from headrace_gateway.concurrency import all_of, first_error
-from headrace_gateway.event_stream import EventStream
+from headrace_gateway.event_stream import EventStream, encode_error
 from headrace_gateway.openai.answer import (
     Identity,
     TokenCounts,
@@ -21,12 +22,13 @@ from headrace_gateway.openai.answer import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from aiohttp import web
 
     from headrace.v1 import inference_service_pb2
     from headrace_gateway.config import GatewayConfig
+    from headrace_gateway.openai.api_error import ApiError
     from headrace_gateway.openai.options import Options
     from headrace_gateway.upstream import Answer
 
@@ -44,6 +46,32 @@ class Chunks(Protocol):
 
     def closing(self, counts: TokenCounts) -> Sequence[msgspec.Struct]:
         """End all answers."""
+
+
+def _encode_event(event: msgspec.Struct) -> bytes:
+    return sse.encode(msgspec.json.encode(event))
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How a stream is written; without arguments as OpenAI's chats are.
+
+    Args:
+        encode: makes an event into bytes.
+        encode_error: makes what ends a stream in which an error comes.
+        ending: what ends a complete one.
+    """
+
+    encode: Callable[[msgspec.Struct], bytes] = _encode_event
+    encode_error: Callable[[ApiError], bytes] = encode_error
+    ending: bytes = sse.DONE
+
+    def join(self, events: Sequence[msgspec.Struct]) -> bytes:
+        """Return the bytes of some events."""
+        return b"".join(self.encode(event) for event in events)
+
+
+_CHAT_FRAMING = Framing()
 
 
 def event_stream(request: web.Request, config: GatewayConfig) -> EventStream:
@@ -70,23 +98,26 @@ async def collect(answers: Sequence[Answer], options: Options) -> list[WholeAnsw
     return await all_of(_collect_one(answer, options.num_candidates) for answer in answers)
 
 
-async def relay(events: EventStream, answers: Sequence[Answer], chunks: Chunks) -> TokenCounts:
+async def relay(
+    events: EventStream, answers: Sequence[Answer], chunks: Chunks, framing: Framing = _CHAT_FRAMING
+) -> TokenCounts:
     """Send the answers as they are made, and what closes the stream.
 
     Raises:
         ApiError: an answer ends with an error.
         ClientGoneError: nobody reads.
     """
-    await events.start()
+    await events.start(framing.encode_error)
     with first_error():
         async with asyncio.TaskGroup() as tasks:
             keeper = tasks.create_task(events.keep_alive())
             counts = await all_of(
-                _relay_one(events, index, answer, chunks) for index, answer in enumerate(answers)
+                _relay_one(events, index, answer, chunks, framing)
+                for index, answer in enumerate(answers)
             )
             keeper.cancel()
     total = sum(counts, TokenCounts())
-    await events.send(_encode(chunks.closing(total)) + sse.DONE)
+    await events.send(framing.join(chunks.closing(total)) + framing.ending)
     return total
 
 
@@ -95,17 +126,13 @@ async def _collect_one(answer: Answer, num_candidates: int) -> WholeAnswer:
 
 
 async def _relay_one(
-    events: EventStream, index: int, answer: Answer, chunks: Chunks
+    events: EventStream, index: int, answer: Answer, chunks: Chunks, framing: Framing
 ) -> TokenCounts:
     counts = TokenCounts()
     if opening := chunks.opening(index):
-        await events.send(_encode(opening))
+        await events.send(framing.join(opening))
     async for response in answer:
         if pieces := chunks.chunks(index, response):
-            await events.send(_encode(pieces))
+            await events.send(framing.join(pieces))
         counts += token_counts(response)
     return counts
-
-
-def _encode(events: Sequence[msgspec.Struct]) -> bytes:
-    return b"".join(sse.encode(msgspec.json.encode(event)) for event in events)
