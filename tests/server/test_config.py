@@ -7,6 +7,7 @@ from headrace_server.config import ShutdownConfig, read_config
 from headrace_server.engine.settings import SimulatedSettings
 from headrace_server.flags import FLAGS
 from headrace_server.metrics import MetricsConfig
+from headrace_server.text.parsing.formats import ToolCallFormat
 
 
 def refusal(capsys, *arguments, **environment):
@@ -50,7 +51,7 @@ def test_every_flag_reaches_its_section(tmp_path):
             *("--host", "0.0.0.0", "--port", "7", "--stall-timeout", "2.5"),
             *("--metrics-port", "9", "--metrics-host", "::1"),
             *("--kv-cache-bytes", "2GiB", "--engine-heartbeat-timeout", "3"),
-            *("--prefix-cache", "off"),
+            *("--prefix-cache", "off", "--tool-call-parser", "mistral"),
             *("--max-num-seqs", "5", "--max-num-batched-tokens", "50"),
             *("--max-queued-requests", "6", "--max-queued-tokens", "70"),
             *("--shutdown-timeout", "8", "--lame-duck", "1.5"),
@@ -66,6 +67,8 @@ def test_every_flag_reaches_its_section(tmp_path):
     assert engine.simulated == SimulatedSettings(step_seconds=0.5, load_seconds=0.25, faults=True)
     assert config.served_names == ("a", "b")
     assert config.chat_template_file == template
+    assert config.tool_call_format is ToolCallFormat.MISTRAL
+    assert read_config([], {}).tool_call_format is None
     assert (rpc.host, rpc.port, rpc.stall_seconds) == ("0.0.0.0", 7, 2.5)
     assert config.metrics == MetricsConfig("::1", 9)
     assert config.admission == AdmissionLimits(max_queued_requests=6, max_queued_tokens=70)
@@ -147,6 +150,7 @@ def test_no_two_flags_share_a_variable():
         (["--backend", "simulated", "--num-threads", "1"], "--num-threads has no effect"),
         (["--backend", "simulated", "--model", "default"], "--model has no effect"),
         (["--chat-template", "/nowhere"], "there is no file '/nowhere'"),
+        (["--tool-call-parser", "xml"], "must be auto, hermes, llama3_json or mistral"),
         (["--model", "./nowhere"], "there is no directory or file './nowhere'"),
         (["--model", "nowhere.gguf"], "there is no directory or file 'nowhere.gguf'"),
         (["--model", "gpt2"], "there is no directory or file 'gpt2'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from headrace_server.text.parsing.json_scanner import JsonScanner, Step
 from headrace_server.text.parsing.source import END
@@ -190,7 +190,7 @@ class CallReader:
         if character != expected:
             self._refuse(character)
 
-    def _refuse(self, character: str) -> None:
+    def _refuse(self, character: str) -> NoReturn:
         self._back(character)
         raise _NoCallError
 

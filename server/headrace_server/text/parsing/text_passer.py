@@ -15,16 +15,13 @@ if TYPE_CHECKING:
 def pass_text(
     source: Source, add: Callable[[str], None], markers: Sequence[str], *, skip_space: bool
 ) -> Parse[str]:
-    """Pass text on until a marker is complete.
-
-    White space right before a marker or the end is not passed on where something must come
-    before it; see `skip_space`.
+    """Pass text on until a marker is complete, but for the white space right before it.
 
     Args:
         source: where the text comes from.
         add: is given the text.
         markers: none of them begins another.
-        skip_space: whether white space at the beginning is dropped, also when nothing follows.
+        skip_space: whether white space at the beginning is dropped.
 
     Returns:
         The white space before the marker and the marker; empty at the end of the output.
