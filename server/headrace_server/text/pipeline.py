@@ -169,7 +169,12 @@ class TextPipeline:
         """Return what the backend is to read; None when the answer's time is over before."""
         try:
             async with asyncio.timeout_at(deadlines.start):
-                tokenized = await self._tokenize(model, request.prompt, within_context=True)
+                tokenized = await self._tokenize(
+                    model,
+                    request.prompt,
+                    within_context=True,
+                    has_form=request.constraint is not None,
+                )
                 constraint = await self._compile(request)
         except TimeoutError:
             deadlines.expire_start()
@@ -186,9 +191,9 @@ class TextPipeline:
         return await self._constraints.compile(spec, field, request.caller)
 
     async def _tokenize(
-        self, model: TextModel, prompt: Prompt, *, within_context: bool
+        self, model: TextModel, prompt: Prompt, *, within_context: bool, has_form: bool = False
     ) -> TokenizedPrompt:
-        work = partial(tokenize, model, prompt, within_context=within_context)
+        work = partial(tokenize, model, prompt, within_context=within_context, has_form=has_form)
         return await self._workers.run(prompt_length(prompt), work)
 
     def _require_model(self) -> TextModel:

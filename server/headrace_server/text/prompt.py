@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace_server.errors import ContextLengthExceededError, InvalidFieldError
 from headrace_server.text.control_tokens import Marks, unused_characters
 from headrace_server.text.generation import ChatPrompt, TextPrompt, TokenizedPrompt, TokenPrompt
+from headrace_server.text.parsing.reasoning import close_reasoning
 from headrace_server.text.template_values import texts_in, with_texts
 from headrace_server.text.template_variables import TemplateVariables, template_variables
 from headrace_server.text.tool_instructions import with_tools_as_text
@@ -52,7 +53,9 @@ def prompt_length(prompt: Prompt) -> int:
             return _chat_length(prompt)
 
 
-def tokenize(model: TextModel, prompt: Prompt, *, within_context: bool) -> TokenizedPrompt:
+def tokenize(
+    model: TextModel, prompt: Prompt, *, within_context: bool, has_form: bool = False
+) -> TokenizedPrompt:
     """Turn a prompt into tokens.
 
     Args:
@@ -60,6 +63,8 @@ def tokenize(model: TextModel, prompt: Prompt, *, within_context: bool) -> Token
         prompt: text, token ids or a chat.
         within_context: whether a text that is much longer than the context is refused
             without tokenizing all of it.
+        has_form: whether the answer has a form from its first token on, so that reasoning which
+            the template of a chat opens has to be closed.
 
     Raises:
         InvalidFieldError: the prompt is not Unicode, has no tokens or some that the
@@ -75,7 +80,8 @@ def tokenize(model: TextModel, prompt: Prompt, *, within_context: bool) -> Token
             _check_unicode(field, [text])
             tokenized = _tokenize_text(model, text, max_tokens)
         case ChatPrompt():
-            tokenized = _tokenize_chat(model, prompt, max_tokens)
+            closes_reasoning = has_form or prompt.tool_use.is_forced
+            tokenized = _tokenize_chat(model, prompt, max_tokens, closes_reasoning)
     if not tokenized.token_ids:
         raise InvalidFieldError(field, "The prompt has no tokens; give it at least one.")
     check_token_ids(model, field, tokenized.token_ids)
@@ -128,7 +134,9 @@ def _tokenize_text(model: TextModel, text: str, max_tokens: int | None) -> Token
     return TokenizedPrompt(tuple(token_ids), text)
 
 
-def _tokenize_chat(model: TextModel, prompt: ChatPrompt, max_tokens: int | None) -> TokenizedPrompt:
+def _tokenize_chat(
+    model: TextModel, prompt: ChatPrompt, max_tokens: int | None, closes_reasoning: bool
+) -> TokenizedPrompt:
     template = _require_template(model, has_tools=bool(prompt.tool_use.offered))
     variables = template_variables(prompt)
     for name in model.tokenizer.special_tokens.keys() & variables.arguments.keys():
@@ -139,6 +147,8 @@ def _tokenize_chat(model: TextModel, prompt: ChatPrompt, max_tokens: int | None)
         variables = TemplateVariables(messages, [], variables.arguments)
     variables, marks = _mark_control_tokens(model.tokenizer.control_tokens, variables)
     text = _render(template, prompt, variables)
+    if closes_reasoning and model.reasoning_tags is not None and prompt.add_generation_prompt:
+        text = close_reasoning(model.reasoning_tags, text)
     if marks is None:
         _check_length(model, "chat.messages", text, max_tokens)
         # The template writes the model's tokens for the start of a text itself.

@@ -144,6 +144,17 @@ def test_tools_that_must_not_be_called_are_not_shown(tmp_path, template):
     assert text_of(model, chat(tools=())) == text_of(model, chat(choice=ToolMode.NONE))
 
 
+def test_an_answer_with_a_form_does_not_begin_amid_reasoning(tmp_path):
+    """What the template opens is closed where calls are forced, and where there is a constraint."""
+    opening, closed = "<|im_start|>assistant\n<think>\n", "</think>\n\n"
+    template = WITH_TOOLS.replace("{%- if enable", "{{ '<think>\n' }}{%- if enable")
+    model = load(tmp_path, template)
+    assert text_of(model, chat()).endswith(opening)
+    assert text_of(model, chat(choice=ToolMode.REQUIRED)).endswith(opening + "\n" + closed)
+    formed = tokenize(model, chat(), within_context=True, has_form=True)
+    assert formed.text.endswith(opening + "\n" + closed)
+
+
 def test_a_message_with_tools_can_be_continued(tmp_path):
     """The prompt ends with its content."""
     last = ChatMessage("assistant", "It is", None)

@@ -50,6 +50,12 @@ def reasoning_start(tags: ReasoningTags, prompt: str, final_content: str | None)
     return ReasoningStart.OPEN if is_open else ReasoningStart.NONE
 
 
+def close_reasoning(tags: ReasoningTags, prompt: str) -> str:
+    """Return a prompt with which no reasoning begins: what it has opened at its end is closed."""
+    opened = prompt.rstrip()
+    return f"{opened}\n\n{tags.closing}\n\n" if opened.endswith(tags.opening) else prompt
+
+
 def read_reasoning(
     source: Source, sink: Sink, tags: ReasoningTags, start: ReasoningStart
 ) -> Parse[bool]:

@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace_server.text.parsing.formats import ToolCallFormat
-from headrace_server.text.parsing.reasoning import ReasoningStart, ReasoningTags, reasoning_start
+from headrace_server.text.parsing.reasoning import (
+    ReasoningStart,
+    ReasoningTags,
+    close_reasoning,
+    reasoning_start,
+)
 from tests.server.text.parsing.parsing import Read, parse
 
 THINK = ReasoningTags("<think>", "</think>")
@@ -68,3 +73,16 @@ def test_any_output_is_read_alike_however_it_is_cut(parts, start, tools):
 def test_the_prompt_tells_where_reasoning_is(prompt, final_content, expected):
     """A template may open it, and a message that is continued may be amid it."""
     assert expected == reasoning_start(THINK, prompt, final_content)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("assistant\n<think>\n", "assistant\n<think>\n\n</think>\n\n"),
+        ("assistant\n<think>\n\n</think>\n\n", "assistant\n<think>\n\n</think>\n\n"),
+        ("assistant\n", "assistant\n"),
+    ],
+)
+def test_reasoning_that_a_prompt_has_opened_can_be_closed(prompt, expected):
+    """As templates do it that let callers switch it off."""
+    assert expected == close_reasoning(THINK, prompt)
