@@ -1,4 +1,4 @@
-"""The settings of the gateway, read once from flags and their environment twins."""
+"""The settings of the gateway, read once from flags, their environment twins and a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import math
 import re
 from dataclasses import dataclass, fields
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from headrace_gateway.config_file import ConfigFileError, read_config_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 OWN_PREFIX = "HEADRACE_GATEWAY_"
 SHARED_PREFIX = "HEADRACE_"
 """``--log-level`` has the twins ``HEADRACE_GATEWAY_LOG_LEVEL``, for the gateway alone, and
-``HEADRACE_LOG_LEVEL``. The flag wins, then the longer name.
+``HEADRACE_LOG_LEVEL``. The flag wins, then the longer name, then the shorter one, then the file.
 """
 
 
@@ -41,6 +44,7 @@ class GatewayConfig:
     no_ui: bool = False
     log_level: str = "info"
     log_format: str = "auto"
+    config: Path | None = None
 
 
 def read_config(arguments: Sequence[str], environment: Mapping[str, str]) -> GatewayConfig:
@@ -62,14 +66,32 @@ def read_config(arguments: Sequence[str], environment: Mapping[str, str]) -> Gat
             if text and setting.name not in values:
                 values[setting.name] = _read(setting, variable, text)
     _refuse_unknown_variables(environment)
+    if "config" in values:
+        values = {**_read_file(values["config"]), **values}
     return GatewayConfig(**values)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    settings = {setting.name_in_file: setting for setting in _SETTINGS if setting.name != "config"}
+    try:
+        texts = read_config_file(path, settings)
+    except ConfigFileError as error:
+        raise ConfigError(str(error)) from error
+    values: dict[str, Any] = {}
+    for name, value in texts.items():
+        source, setting = f"{path}: {name}", settings[name]
+        parts = (value,) if isinstance(value, str) else value
+        if not (isinstance(value, str) or setting.takes_list):
+            raise ConfigError(f"{source}: takes one value, not a list")
+        values[setting.name] = _read(setting, source, ",".join(parts))
+    return values
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
     """`read` turns text into a value or raises ValueError with the rule that was broken.
 
-    A flag without a metavar is a switch.
+    A flag without a metavar is a switch. One that takes a list has commas between its values.
     """
 
     name: str
@@ -77,6 +99,11 @@ class _Setting:
     metavar: str | None
     read: Callable[[str], object]
     help: str
+    takes_list: bool = False
+
+    @property
+    def name_in_file(self) -> str:
+        return self.flag.removeprefix("--")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -92,7 +119,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="headrace-gateway",
         description="Serve OpenAI-style HTTP in front of a Headrace server.",
         epilog="Each flag has environment twins: --log-level is also HEADRACE_GATEWAY_LOG_LEVEL, "
-        "for the gateway alone, and HEADRACE_LOG_LEVEL. The flag wins. Once the port is open, one "
+        "for the gateway alone, and HEADRACE_LOG_LEVEL. The flag wins, then the longer name, then "
+        "the shorter one, then the file. Once the port is open, one "
         'line of JSON on the standard output says where: {"event": "listening", …}.',
         allow_abbrev=False,
     )
@@ -195,6 +223,13 @@ def _origins(text: str) -> tuple[str, ...]:
     return origins
 
 
+def _file(text: str) -> Path:
+    path = Path(text).expanduser()
+    if path.suffix not in (".toml", ".yaml", ".yml") or not path.is_file():
+        raise ValueError("an existing file that ends in .toml, .yaml or .yml")
+    return path
+
+
 def _switch(text: str) -> bool:
     match text.lower():
         case "1" | "true" | "yes" | "on":
@@ -282,6 +317,7 @@ _SETTINGS = (
         "ORIGINS",
         _origins,
         "the web pages that may use the API: localhost, none, *, or origins with commas",
+        takes_list=True,
     ),
     _Setting("no_ui", "--no-ui", None, _switch, "do not serve the pages at / and /docs"),
     _Setting(
@@ -297,5 +333,13 @@ _SETTINGS = (
         "FORMAT",
         _one_of("auto", "json", "text"),
         "json for programs, text for people; auto is text on a terminal",
+    ),
+    _Setting(
+        "config",
+        "--config",
+        "FILE",
+        _file,
+        "a TOML or YAML file with the flags of headrace serve, such as max-body-bytes: 1048576; "
+        "flags and variables win over it",
     ),
 )
