@@ -128,6 +128,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Server:
             constraints=checker,
             chat_template_file=config.chat_template_file,
             call_format=config.tool_call_format,
+            seed=config.seed,
         )
     )
     metrics_address = None

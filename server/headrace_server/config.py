@@ -91,12 +91,14 @@ class Config:
         served_names: at least one; the first is the model's name, the others are aliases.
         chat_template_file: in place of the model's own; None keeps that.
         tool_call_format: in which the model calls tools; None goes by its template.
+        seed: makes answers repeatable, see `text.seeds`; None does not.
         metrics: None serves none.
     """
 
     served_names: tuple[str, ...]
     chat_template_file: Path | None
     tool_call_format: ToolCallFormat | None
+    seed: int | None
     engine: EngineSettings
     admission: AdmissionLimits
     supervision: SupervisionLimits
@@ -244,6 +246,7 @@ def _to_config(values: Mapping[str, Any]) -> Config:
         served_names=tuple(dict.fromkeys(values["served_model_name"] or [_default_name(values)])),
         chat_template_file=values["chat_template"],
         tool_call_format=_to_call_format(values["tool_call_parser"]),
+        seed=values["seed"],
         engine=EngineSettings(
             runner="simulated" if is_simulated else "torch",
             model=values["model"],

@@ -30,7 +30,7 @@ def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
     bounds = f"a whole number of at least {low}" if high is None else f"from {low} to {high}"
 
     def read(text: str) -> int:
-        if re.fullmatch(r"[+-]?\d{1,18}", text) is None:
+        if re.fullmatch(r"[+-]?\d{1,19}", text) is None:
             raise FlagValueError(f"{text!r} must be {bounds}")
         value = int(text)
         if value < low or (high is not None and value > high):

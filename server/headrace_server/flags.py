@@ -138,6 +138,14 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "caps the context: the tokens of a prompt and its answer together",
             shown_default="the model's own",
         ),
+        Flag(
+            "--seed",
+            whole_number(-(2**63), 2**63 - 1),
+            None,
+            "makes a server that gets the same requests in the same order give the same answers; "
+            "a request's own seed wins",
+            shown_default="none, answers vary",
+        ),
     ),
     "endpoint": (
         Flag(
@@ -187,8 +195,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--dtype",
             one_of("auto", "float32", "bfloat16", "float16"),
             _ENGINE.dtype,
-            "the numbers of the weights: float32, bfloat16 or float16; auto takes fp16 on a CPU and "
-            "bf16 on a GPU",
+            "the numbers of the weights: float32, bfloat16 or float16; auto takes fp16 on a CPU "
+            "and bf16 on a GPU",
             metavar="TYPE",
             backend="native",
         ),
@@ -196,8 +204,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--quantization",
             one_of("auto", "none", "fp16", "int8", "q4"),
             _ENGINE.quantization,
-            "how weights are kept on a CPU: none, fp16, int8 or q4; auto takes fp16, unless --dtype "
-            "says otherwise",
+            "how weights are kept on a CPU: none, fp16, int8 or q4; auto takes fp16, unless "
+            "--dtype says otherwise",
             metavar="FORMAT",
             backend="native",
         ),
@@ -292,7 +300,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--log-level",
             one_of("debug", "info", "warning", "error"),
             "info",
-            "what is told on stderr: debug, info, warning or error; info has one line for each call",
+            "what is told on stderr: debug, info, warning or error; info has one line for "
+            "each call",
             metavar="LEVEL",
         ),
         Flag(

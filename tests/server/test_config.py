@@ -85,7 +85,7 @@ def test_the_flags_of_a_real_model_reach_the_engine():
     config = read_config(
         [
             *("--model", "org/name", "--device", "cuda:1"),
-            *("--dtype", "float32", "--num-threads", "3"),
+            *("--dtype", "float32", "--num-threads", "3", "--seed=-7"),
         ],
         {},
     )
@@ -97,6 +97,7 @@ def test_the_flags_of_a_real_model_reach_the_engine():
         3,
     )
     assert config.served_names == ("org/name",)
+    assert config.seed == -7
 
 
 def test_each_flag_has_a_variable_and_the_flag_wins():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, TypeVar
 
 from headrace_server.backends.interface import BackendRequest, SamplingParams
@@ -24,6 +23,7 @@ def to_backend_request(
     request: GenerationRequest,
     prompt_token_ids: Sequence[int],
     constraint: Constraint | None,
+    default_seed: int,
 ) -> BackendRequest | None:
     """Fill in the model's defaults.
 
@@ -32,6 +32,7 @@ def to_backend_request(
         request: what is asked for.
         prompt_token_ids: its prompt.
         constraint: that of the request, as the engine follows it.
+        default_seed: for a request without a seed of its own.
 
     Returns:
         What the backend is asked; None where there is nothing to compute.
@@ -55,7 +56,7 @@ def to_backend_request(
     return BackendRequest(
         request_id=request.request_id,
         prompt_token_ids=prompt_token_ids,
-        sampling=_resolve_sampling(model.default_sampling, request.sampling),
+        sampling=_resolve_sampling(model.default_sampling, request.sampling, default_seed),
         max_output_tokens=max_output_tokens,
         min_output_tokens=stopping.min_output_tokens,
         stop_token_ids=frozenset(stopping.stop_token_ids).union(end_of_text),
@@ -99,14 +100,14 @@ def _resolve_max_output_tokens(
     return room if wanted is None else wanted
 
 
-def _resolve_sampling(default: Sampling, wanted: Sampling) -> SamplingParams:
+def _resolve_sampling(default: Sampling, wanted: Sampling, default_seed: int) -> SamplingParams:
     top_k = _or_default(wanted.top_k, default.top_k)
     return SamplingParams(
         temperature=_or_default(wanted.temperature, default.temperature),
         top_k=top_k or None,
         top_p=_or_default(wanted.top_p, default.top_p),
         min_p=_or_default(wanted.min_p, default.min_p),
-        seed=secrets.randbits(64) - 2**63 if wanted.seed is None else wanted.seed,
+        seed=_or_default(wanted.seed, default_seed),
         logit_bias=wanted.logit_bias,
         presence_penalty=_or_default(wanted.presence_penalty, default.presence_penalty),
         frequency_penalty=_or_default(wanted.frequency_penalty, default.frequency_penalty),

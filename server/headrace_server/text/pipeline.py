@@ -21,6 +21,7 @@ from headrace_server.text.output_form import check_tool_use, output_form, shown_
 from headrace_server.text.parsing.output_parser import OutputParser
 from headrace_server.text.prompt import detokenize, prompt_length, tokenize
 from headrace_server.text.prompt_report import PromptReport
+from headrace_server.text.seeds import Seeds
 from headrace_server.text.workers import TextWorkers
 from headrace_server.unused_memory import release_unused_memory
 
@@ -50,6 +51,7 @@ class TextPipeline:
         num_threads: for tokenizing short texts, and as many for long ones.
         chat_template_file: a template in place of the model's own.
         call_format: that of the model's calls of tools; None goes by its template.
+        seed: see `Seeds`.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class TextPipeline:
         num_threads: int = 2,
         chat_template_file: Path | None = None,
         call_format: ToolCallFormat | None = None,
+        seed: int | None = None,
     ) -> None:
         self._backend = backend
         self._constraints = constraints
         self._workers = TextWorkers(num_threads)
         self._chat_template_file = chat_template_file
         self._call_format = call_format
+        self._seeds = Seeds(seed)
         self._model: TextModel | None = None
 
     async def __aenter__(self) -> Self:
@@ -152,7 +156,9 @@ class TextPipeline:
         if prepared is None:
             _end(candidates, FinishReason.TIME_LIMIT)
         else:
-            backend_request = to_backend_request(model, request, token_ids, prepared.constraint)
+            backend_request = to_backend_request(
+                model, request, token_ids, prepared.constraint, self._seeds.draw()
+            )
             if backend_request is None:
                 self._require_backend()
                 _end(candidates, FinishReason.MAX_OUTPUT_TOKENS)
