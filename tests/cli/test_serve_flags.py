@@ -38,7 +38,9 @@ def test_every_flag_of_a_program_is_passed_on(program):
     for flag in OWN[program]:
         del expected[flag]
     passed = {
-        flag.programs[program]: flag.default for flag in ALL_FLAGS if program in flag.programs
+        flag.programs[program]: flag.default
+        for flag in ALL_FLAGS
+        if program in flag.programs and flag.flag != "--grpc-host"  # the server's --host once more
     }
     assert passed == expected
 
@@ -64,6 +66,13 @@ def test_flags_go_to_the_programs_that_know_them():
         "--simulated-faults",
     ]
     assert arguments_for(Program.GATEWAY, given) == ["--host=0.0.0.0", "--port=80"]
+
+
+def test_grpc_may_have_an_address_of_its_own():
+    """The server is told both addresses; the last one, that of gRPC alone, holds."""
+    given = Namespace(host="0.0.0.0", grpc_host="127.0.0.2")
+    assert arguments_for(Program.SERVER, given) == ["--host=0.0.0.0", "--host=127.0.0.2"]
+    assert arguments_for(Program.GATEWAY, given) == ["--host=0.0.0.0"]
 
 
 def test_flags_that_are_not_given_are_not_passed_on():

@@ -81,6 +81,12 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             is_list=True,
         ),
         _server("--max-model-len", "N", "caps the context, in tokens", "the model's own"),
+        _server(
+            "--seed",
+            "N",
+            "the same requests in the same order get the same answers",
+            "none, answers vary",
+        ),
         _server("--chat-template", "FILE", "a Jinja file in place of its own", "the model's own"),
         _server(
             "--tool-call-parser",
@@ -90,7 +96,7 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "auto",
         ),
     ),
-    "network": (
+    "endpoints": (
         _both(
             "--host",
             "ADDRESS",
@@ -113,6 +119,13 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "the port of gRPC; 0 chooses a free one",
             "1920",
             read=port,
+        ),
+        PassedFlag(
+            "--grpc-host",
+            {Program.SERVER: "--host"},
+            "ADDRESS",
+            "the address of gRPC, where it is another",
+            "that of --host",
         ),
         _gateway(
             "--cors-origins",
@@ -150,6 +163,8 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "auto",
         ),
         _server("--num-threads", "N", "threads of the model", "one per core"),
+    ),
+    "memory": (
         _server(
             "--kv-cache-bytes",
             "SIZE",
@@ -157,14 +172,8 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "12,288 tokens or one context on a CPU, 90% of what is free on a GPU",
         ),
         _server("--prefix-cache", "on|off", "compute prompts that begin alike once", "on"),
-        _server(
-            "--engine-heartbeat-timeout",
-            "SECONDS",
-            "an engine at work that is silent for this long is started again",
-            "60",
-        ),
     ),
-    "load": (
+    "limits": (
         _server("--max-num-seqs", "N", "requests that run together", "64"),
         _server(
             "--max-num-batched-tokens",
@@ -192,6 +201,12 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
         _server(
             "--lame-duck", "SECONDS", "tell new callers to go elsewhere for at least this long", "0"
         ),
+        _server(
+            "--engine-heartbeat-timeout",
+            "SECONDS",
+            "an engine at work that is silent for this long is started again",
+            "60",
+        ),
         _server("--stall-timeout", "SECONDS", "a gRPC client that reads nothing is dropped", "30"),
         _gateway(
             "--write-timeout", "SECONDS", "an HTTP client that reads nothing is dropped", "30"
@@ -205,6 +220,15 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
     "logs": (
         _both("--log-level", "LEVEL", "debug, info, warning or error, on stderr", "info"),
         _both("--log-format", "FORMAT", "auto, text or json; auto is text on a terminal", "auto"),
+    ),
+    "configuration": (
+        _both(
+            "--config",
+            "FILE",
+            "a TOML or YAML file with these flags, such as max-num-seqs: 32; flags and variables "
+            "win over it",
+            "none",
+        ),
     ),
     "simulation, an engine without a model for tests": (
         _server("--backend", "NAME", "native or simulated", "native"),
