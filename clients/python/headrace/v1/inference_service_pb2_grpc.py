@@ -36,7 +36,8 @@ class InferenceServiceStub:
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
     concatenation of its `text` fields, its tokens that of its `token_ids`, and
     their log probabilities that of its `logprobs`. A response has at most one
-    delta of each candidate.
+    delta of each candidate. Within a delta `reasoning_text` comes before `text`,
+    and `text` before `tool_calls`.
     - Each candidate has exactly one `finish`, in the same response as its last
     delta, and nothing after it. The last response carries `usage` and `timing`.
     - A call ends either with every candidate finished and status OK, or with a
@@ -91,7 +92,8 @@ class InferenceServiceServicer:
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
     concatenation of its `text` fields, its tokens that of its `token_ids`, and
     their log probabilities that of its `logprobs`. A response has at most one
-    delta of each candidate.
+    delta of each candidate. Within a delta `reasoning_text` comes before `text`,
+    and `text` before `tool_calls`.
     - Each candidate has exactly one `finish`, in the same response as its last
     delta, and nothing after it. The last response carries `usage` and `timing`.
     - A call ends either with every candidate finished and status OK, or with a
@@ -171,7 +173,8 @@ class InferenceService:
     - Deltas MUST be joined by the caller: the whole text of a candidate is the
     concatenation of its `text` fields, its tokens that of its `token_ids`, and
     their log probabilities that of its `logprobs`. A response has at most one
-    delta of each candidate.
+    delta of each candidate. Within a delta `reasoning_text` comes before `text`,
+    and `text` before `tool_calls`.
     - Each candidate has exactly one `finish`, in the same response as its last
     delta, and nothing after it. The last response carries `usage` and `timing`.
     - A call ends either with every candidate finished and status OK, or with a

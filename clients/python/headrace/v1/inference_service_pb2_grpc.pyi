@@ -37,7 +37,8 @@ class InferenceServiceStub:
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
         concatenation of its `text` fields, its tokens that of its `token_ids`, and
         their log probabilities that of its `logprobs`. A response has at most one
-        delta of each candidate.
+        delta of each candidate. Within a delta `reasoning_text` comes before `text`,
+        and `text` before `tool_calls`.
       - Each candidate has exactly one `finish`, in the same response as its last
         delta, and nothing after it. The last response carries `usage` and `timing`.
       - A call ends either with every candidate finished and status OK, or with a
@@ -83,7 +84,8 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
         concatenation of its `text` fields, its tokens that of its `token_ids`, and
         their log probabilities that of its `logprobs`. A response has at most one
-        delta of each candidate.
+        delta of each candidate. Within a delta `reasoning_text` comes before `text`,
+        and `text` before `tool_calls`.
       - Each candidate has exactly one `finish`, in the same response as its last
         delta, and nothing after it. The last response carries `usage` and `timing`.
       - A call ends either with every candidate finished and status OK, or with a
@@ -125,7 +127,8 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
       - Deltas MUST be joined by the caller: the whole text of a candidate is the
         concatenation of its `text` fields, its tokens that of its `token_ids`, and
         their log probabilities that of its `logprobs`. A response has at most one
-        delta of each candidate.
+        delta of each candidate. Within a delta `reasoning_text` comes before `text`,
+        and `text` before `tool_calls`.
       - Each candidate has exactly one `finish`, in the same response as its last
         delta, and nothing after it. The last response carries `usage` and `timing`.
       - A call ends either with every candidate finished and status OK, or with a
