@@ -29,8 +29,8 @@ _EPILOG: Final = """\
 Each flag has an environment variable of the same name, such as
 HEADRACE_MAX_NUM_SEQS, but --host and --port have HEADRACE_GRPC_HOST and
 HEADRACE_GRPC_PORT, and are grpc-host (or host) and grpc-port in a file. A flag
-wins over a variable, and a variable over the file. Lists are separated by commas
-in variables.
+wins over a variable, and a variable over the file. Lists are separated by
+commas in variables.
 
 When the port is open, when the engine changes its state, and when the model is
 ready, a line of JSON goes to stdout (unless it is a terminal) for the program

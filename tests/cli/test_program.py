@@ -18,6 +18,13 @@ def test_every_command_has_help(run, command):
     assert f"usage: headrace {command}" in result.stdout
 
 
+@pytest.mark.parametrize("command", [[], *([command] for command in COMMANDS)], ids=str)
+def test_help_fits_a_terminal(run, command):
+    """At 80 columns no line of a help is broken by the terminal."""
+    lines = run(*command, "--help", COLUMNS="80").stdout.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+
+
 def test_help_lists_the_commands_and_the_exit_status(run):
     """The help of the program names every command and every exit status."""
     result = run("--help")

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Talk to a model. It remembers the conversation until you leave.
 
-  Ctrl-C   stops the answer; at the prompt it drops the line; a second one leaves,
-           if nothing was typed in between
+  Ctrl-C   stops the answer; at the prompt it drops the line; a second one
+           leaves, if nothing was typed in between
   Ctrl-D   leaves
   /help    lists the commands
 

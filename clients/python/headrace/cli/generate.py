@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from headrace.cli.flags import Commands
 
 _DESCRIPTION = """\
-Continue a text and print the answer as it is made. The output is exactly the answer; only
-on a terminal a newline is added. Several candidates are printed when they are complete, each
-below its number."""
+Continue a text and print the answer as it is made. The output is exactly the
+answer; only on a terminal a newline is added. Several candidates are printed
+when they are complete, each below its number."""
 _EPILOG = """\
 examples:
   headrace generate "Once upon a time" --max-tokens 60
   headrace generate --chat "What is the capital of France?"
-  headrace generate --chat --system "You are a pirate." "Who are you?" --max-tokens 60
-  headrace generate --max-tokens 60 < story.txt          a newline at its end is left out
+  headrace generate --chat --system "You are a pirate." "Who are you?"
+  headrace generate --max-tokens 60 < story.txt   less a newline at its end
   headrace generate "2, 4, 6," --stop 20 --json | jq .token_ids
   headrace generate "2, 4, 6," --max-tokens 4 --logprobs 3
-  headrace generate "My favourite colour is" --candidates 3 --temperature 1 --max-tokens 20
+  headrace generate "I like" --candidates 3 --temperature 1 --max-tokens 20
   headrace generate --chat "Are you a model?" --choice yes --choice no
   headrace generate --chat "Name a city." --json-schema city.json
 
@@ -54,6 +54,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "generate",
         help="continue a text",
+        usage="headrace generate [flags] [PROMPT]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )

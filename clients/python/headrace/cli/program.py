@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _DESCRIPTION = "Serve language models over gRPC and HTTP, and talk to them."
 _EPILOG = """\
 examples:
-  headrace serve                                           serve the built-in model
-  headrace chat                                            talk to it
-  headrace generate "Once upon a time" --max-tokens 60     continue a text
-  headrace COMMAND --help                                  more examples, and every flag
+  headrace serve                                        serve the built-in model
+  headrace chat                                         talk to it
+  headrace generate "Once upon a time" --max-tokens 60  continue a text
+  headrace COMMAND --help                               more, and every flag
 
 exit status:
   0    done

@@ -22,17 +22,17 @@ the running answers, for --shutdown-timeout at most; a second Ctrl-C does not
 wait for them."""
 _EPILOG = """\
 examples:
-  headrace serve                                      the built-in model
-  headrace serve --model ~/models/Qwen3-0.6B          a directory with safetensors
-  headrace serve --model ~/models/smollm2.Q8_0.gguf   a GGUF file
+  headrace serve                                     the built-in model
+  headrace serve --model ~/models/Qwen3-0.6B         a directory of safetensors
+  headrace serve --model ~/models/smollm2.Q8_0.gguf  a GGUF file
   headrace serve --model HuggingFaceTB/SmolLM2-360M-Instruct \\
-    --served-model-name small tiny                    from the Hub, with two names
-  headrace serve --config headrace.yaml               what the file says
+    --served-model-name small tiny                   of the Hub, with two names
+  headrace serve --config headrace.yaml              what the file says
 
 Each flag has an environment variable: --max-num-seqs is HEADRACE_MAX_NUM_SEQS,
 --grpc-port is HEADRACE_GRPC_PORT. HEADRACE_HOST holds for HTTP alone and
-HEADRACE_GRPC_HOST for gRPC. A flag wins over a variable, and a variable over the
-file, which has the flags without their dashes. docs/flags.md has it all.
+HEADRACE_GRPC_HOST for gRPC. A flag wins over a variable, and a variable over
+the file, which has the flags without their dashes. docs/flags.md has it all.
 
 exit status:
   0  stopped by Ctrl-C or SIGTERM
