@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
 from aiohttp import hdrs, web
 
 from headrace_gateway import errors
 from headrace_gateway.cors import is_own_page
+from headrace_gateway.dialects import dialect_of
 from headrace_gateway.event_stream import ClientGoneError
 from headrace_gateway.exchange import CLIENT_CLOSED_REQUEST, exchange_of, log_exchange
 from headrace_gateway.openai.api_error import ApiError
@@ -80,17 +82,18 @@ def exchange_headers(request: web.BaseRequest) -> dict[str, str]:
     exchange = exchange_of(request)
     return {
         "Server": "headrace",
-        "x-request-id": exchange.request_id,
+        **dict.fromkeys(dialect_of(request.path).id_headers, exchange.request_id),
         "openai-processing-ms": str(exchange.elapsed_milliseconds()),
     }
 
 
 def error_response(request: web.BaseRequest, error: ApiError) -> web.Response:
-    """Return the response for an error in OpenAI's shape."""
-    exchange_of(request).error_code = error.code or error.type
+    """Return the response for an error in the shape of its path."""
+    exchange, dialect = exchange_of(request), dialect_of(request.path)
+    exchange.error_code = error.code or error.type
     return web.Response(
-        status=error.status,
-        body=error.body(),
+        status=dialect.error_status(error),
+        body=msgspec.json.encode(dialect.error_body(error, exchange.request_id)),
         content_type="application/json",
         headers=error.response_headers(),
     )

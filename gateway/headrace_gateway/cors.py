@@ -14,7 +14,7 @@ MAX_AGE_SECONDS = 600
 """How long a browser may remember a preflight: changes of the setting show soon."""
 
 _METHODS = "GET, POST, OPTIONS"
-_EXPOSED = "x-request-id, openai-processing-ms, retry-after, retry-after-ms"
+_EXPOSED = "request-id, x-request-id, openai-processing-ms, retry-after, retry-after-ms"
 
 
 class CorsPolicy:

@@ -41,7 +41,7 @@ class EventStream:
     Args:
         request: the one to answer.
         write_timeout_seconds: the longest time that the client may not read.
-        keep_alive_interval_seconds: the silence after which a comment is sent.
+        keep_alive_interval_seconds: the silence after which a sign of life is sent.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class EventStream:
         self._keep_alive_interval_seconds = keep_alive_interval_seconds
         self._last_write = time.monotonic()
         self._encode_error: Callable[[ApiError], bytes] = encode_error
+        self._sign_of_life = sse.KEEP_ALIVE
         self.response = web.StreamResponse(headers=_HEADERS)
 
     async def __aenter__(self) -> Self:
@@ -76,13 +77,19 @@ class EventStream:
         await self.send(self._encode_error(error))
         return True
 
-    async def start(self, encode_error: Callable[[ApiError], bytes] = encode_error) -> None:
+    async def start(
+        self,
+        encode_error: Callable[[ApiError], bytes] = encode_error,
+        sign_of_life: bytes = sse.KEEP_ALIVE,
+    ) -> None:
         """Commit to status 200.
 
         Args:
             encode_error: makes an error that comes from now on into the last events.
+            sign_of_life: what is sent after a silence.
         """
         self._encode_error = encode_error
+        self._sign_of_life = sign_of_life
         await self.response.prepare(self._request)
 
     async def send(self, data: bytes) -> None:
@@ -105,10 +112,10 @@ class EventStream:
             raise ClientGoneError from None
 
     async def keep_alive(self) -> None:
-        """Send a comment after each silence; runs until cancelled."""
+        """Send a sign of life after each silence; runs until cancelled."""
         while True:
             due = self._last_write + self._keep_alive_interval_seconds
             if (wait := due - time.monotonic()) > 0:
                 await asyncio.sleep(wait)
             else:
-                await self.send(sse.KEEP_ALIVE)
+                await self.send(self._sign_of_life)

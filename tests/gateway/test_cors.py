@@ -66,7 +66,7 @@ def test_only_an_allowed_origin_is_told_so():
         "Vary": "Origin",
         "Access-Control-Allow-Origin": "http://localhost:3000",
         "Access-Control-Expose-Headers": (
-            "x-request-id, openai-processing-ms, retry-after, retry-after-ms"
+            "request-id, x-request-id, openai-processing-ms, retry-after, retry-after-ms"
         ),
     }
     assert policy.response_headers("https://evil.example") == {"Vary": "Origin"}

@@ -47,8 +47,11 @@ class ApiError(Exception):
 
     def body(self) -> bytes:
         """Return the JSON body."""
-        error = Error(_utf8(self.message), self.type, self.param, self.code)
-        return msgspec.json.encode(ErrorBody(error))
+        return msgspec.json.encode(self.answer())
+
+    def answer(self) -> ErrorBody:
+        """Return what the JSON body is made of."""
+        return ErrorBody(Error(_utf8(self.message), self.type, self.param, self.code))
 
     def response_headers(self) -> dict[str, str]:
         """Return the headers that go with the body."""

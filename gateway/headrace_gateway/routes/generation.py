@@ -60,11 +60,13 @@ class Framing:
         encode: makes an event into bytes.
         encode_error: makes what ends a stream in which an error comes.
         ending: what ends a complete one.
+        keep_alive: what is sent after a silence.
     """
 
     encode: Callable[[msgspec.Struct], bytes] = _encode_event
     encode_error: Callable[[ApiError], bytes] = encode_error
     ending: bytes = sse.DONE
+    keep_alive: bytes = sse.KEEP_ALIVE
 
     def join(self, events: Sequence[msgspec.Struct]) -> bytes:
         """Return the bytes of some events."""
@@ -107,7 +109,7 @@ async def relay(
         ApiError: an answer ends with an error.
         ClientGoneError: nobody reads.
     """
-    await events.start(framing.encode_error)
+    await events.start(framing.encode_error, framing.keep_alive)
     with first_error():
         async with asyncio.TaskGroup() as tasks:
             keeper = tasks.create_task(events.keep_alive())

@@ -1,0 +1,1 @@
+"""Anthropic's Messages API: its JSON to the contract and back; pure."""
