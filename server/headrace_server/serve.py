@@ -82,19 +82,34 @@ async def _tell_news(server: Server, config: Config) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_tell_engine_news(server))
         await server.availability.wait_for_change(seen=False)
-        model = server.availability.require_model()
-        name = config.served_names[0]
-        log_event(
-            _log,
-            logging.INFO,
-            "ready",
-            address=server.address,
-            model=name,
-            aliases=",".join(config.served_names[1:]) or None,
-            context_length=model.context_length,
-        )
-        _tell_program("ready", address=server.address, model=name)
-        _tell_person(server.address)
+        _tell_ready(server, config)
+
+
+def _tell_ready(server: Server, config: Config) -> None:
+    context_length = server.availability.require_model().context_length
+    kv_cache_tokens = server.backend.load.num_total_blocks * config.engine.block_size
+    log_event(
+        _log,
+        logging.INFO,
+        "ready",
+        address=server.address,
+        model=config.served_names[0],
+        aliases=",".join(config.served_names[1:]) or None,
+        context_length=context_length,
+        kv_cache_tokens=kv_cache_tokens,
+    )
+    _tell_program(
+        "ready",
+        address=server.address,
+        model=config.served_names[0],
+        context_length=context_length,
+        kv_cache_tokens=kv_cache_tokens,
+    )
+    _tell_person(
+        f"Serving {' or '.join(config.served_names)} with {context_length} tokens of context;\n"
+        f"the KV cache holds {kv_cache_tokens} tokens of all running requests.",
+        server.address,
+    )
 
 
 async def _tell_engine_news(server: Server) -> None:
@@ -118,7 +133,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _tell_program(event: str, **fields: str) -> None:
+def _tell_program(event: str, **fields: str | int) -> None:
     """Write a line of JSON for the program that started this one; a person has the log."""
     if sys.stdout.isatty():
         return
@@ -128,11 +143,11 @@ def _tell_program(event: str, **fields: str) -> None:
             os.write(sys.stdout.fileno(), json.dumps({"event": event, **fields}).encode() + b"\n")
 
 
-def _tell_person(address: str) -> None:
+def _tell_person(facts: str, address: str) -> None:
     """Write what to do next for somebody at a terminal, unless a program started this one."""
     if sys.stdout.isatty() and sys.stderr.isatty():
         sys.stderr.write(
-            "\nThe model is ready. Try it in another terminal:\n\n"
+            f"\n{facts}\nTry it in another terminal:\n\n"
             "  grpcurl -plaintext "
             '-d \'{"text":"Once upon a time","stopping":{"max_output_tokens":60}}\' '
             f"{address} headrace.v1.InferenceService/Generate\n\n"

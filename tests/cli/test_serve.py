@@ -115,6 +115,7 @@ def test_it_serves_both_and_ends_with_ctrl_c(serve):
     """When it says that it is ready, both ports answer; Ctrl-C ends everything with 0."""
     service = serve("--served-model-name", "tiny", "small")
     assert "Serving tiny (also small) with 8192 tokens of context.\n" in service.welcome
+    assert re.search(r"\nThe KV cache holds [1-9]\d+ tokens of all ", service.welcome)
     with urllib.request.urlopen(re.search(r"  Chat  (\S+)\n", service.welcome)[1]) as page:
         assert b"<title>Headrace</title>" in page.read()
     with headrace.Client(service.grpc) as client:

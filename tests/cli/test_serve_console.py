@@ -78,7 +78,7 @@ def test_a_model_without_a_chat_template_gets_other_examples():
             "capabilities": (Capability.COMPLETION,),
         }
     )
-    text = welcome(model, "127.0.0.1:1919", "0.0.0.0:1920", has_page=False)
+    text = welcome(model, "127.0.0.1:1919", "0.0.0.0:1920", num_kv_tokens=64, has_page=False)
     assert 'generate "Once upon a time" --max-tokens 60\n' in text
     assert "/v1/completions" in text
     assert '{"text": "Once upon a time", "stopping": {"max_output_tokens": 60}}' in text
@@ -89,7 +89,7 @@ def test_a_model_without_a_chat_template_gets_other_examples():
 )
 def test_the_chat_page_is_named_where_there_is_one(has_page, lines):
     """A person is shown the address to open in a browser."""
-    text = welcome(TINY, "0.0.0.0:1919", "127.0.0.1:1920", has_page=has_page)
+    text = welcome(TINY, "0.0.0.0:1919", "127.0.0.1:1920", num_kv_tokens=64, has_page=has_page)
     assert [line for line in text.splitlines() if line.startswith("  Chat")] == lines
 
 

@@ -90,13 +90,16 @@ def _short(path: Path) -> str:
     return shlex.quote(relative if is_better else str(path))
 
 
-def welcome(model: Model, http_address: str, grpc_address: str, *, has_page: bool) -> str:
+def welcome(
+    model: Model, http_address: str, grpc_address: str, *, num_kv_tokens: int, has_page: bool
+) -> str:
     """Return what is served, where, and how to try it.
 
     Args:
         model: the one that is served.
         http_address: of the gateway, as ``host:port``.
         grpc_address: of the server, as ``host:port``.
+        num_kv_tokens: what the KV cache holds.
         has_page: whether the gateway has the chat page.
     """
     http, grpc = reachable(http_address), reachable(grpc_address)
@@ -115,6 +118,7 @@ def welcome(model: Model, http_address: str, grpc_address: str, *, has_page: boo
         prompt = {"text": _BEGINNING, "stopping": {"max_output_tokens": _MAX_TOKENS}}
     return f"""
 Serving {model.name}{aliases} with {model.context_length} tokens of context.
+The KV cache holds {num_kv_tokens} tokens of all running requests.
 
 {page}  HTTP  http://{http}/v1
   gRPC  {grpc}

@@ -130,14 +130,20 @@ class _Pair:
             upstream = f"--upstream={reachable(grpc_address)}"
             gateway = await self._start(Program.GATEWAY, [*gateway_arguments, upstream])
             listening = await _wait_for(gateway, "listening", progress)
-            await _wait_for(server, "ready", progress)
+            ready = await _wait_for(server, "ready", progress)
             async with AsyncClient(reachable(grpc_address)) as client:
                 model = await client.get_model()
         finally:
             progress.clear()
         with suppress(BrokenPipeError):  # nobody reads it; the service goes on
-            has_page = listening["page"] is not None
-            print(welcome(model, listening["address"], grpc_address, has_page=has_page), flush=True)
+            words = welcome(
+                model,
+                listening["address"],
+                grpc_address,
+                num_kv_tokens=ready["kv_cache_tokens"],
+                has_page=listening["page"] is not None,
+            )
+            print(words, flush=True)
 
     async def _start(self, program: Program, arguments: Sequence[str]) -> Child:
         child = await Child.start(program, arguments)
