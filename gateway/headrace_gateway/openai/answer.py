@@ -42,15 +42,21 @@ class Usage(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Token counts that can be added up; those of the cache are prompt tokens, too."""
+    """Token counts that can be added up; those of the cache are prompt tokens, too, and those
+    of the reasoning output tokens.
+    """
 
     prompt: int = 0
     output: int = 0
     cached: int = 0
+    reasoning: int = 0
 
     def __add__(self, other: TokenCounts) -> TokenCounts:
         return TokenCounts(
-            self.prompt + other.prompt, self.output + other.output, self.cached + other.cached
+            self.prompt + other.prompt,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.reasoning + other.reasoning,
         )
 
     def usage(self) -> Usage:
@@ -107,6 +113,7 @@ def token_counts(response: GenerateResponse) -> TokenCounts:
         response.usage.prompt_token_count,
         response.usage.output_token_count,
         response.prompt.cached_token_count,
+        response.usage.reasoning_token_count,
     )
 
 

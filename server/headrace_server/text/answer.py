@@ -171,7 +171,8 @@ class Answer:
 
     def _usage(self) -> Usage:
         num_output_tokens = sum(candidate.num_output_tokens for candidate in self._candidates)
-        return Usage(self.prompt_token_count, num_output_tokens)
+        num_reasoning_tokens = sum(each.num_reasoning_tokens for each in self._candidates)
+        return Usage(self.prompt_token_count, num_output_tokens, num_reasoning_tokens)
 
     def _timing(self) -> Timing:
         total_seconds = self._age_seconds()

@@ -36,6 +36,7 @@ class CandidateAssembler:
     Attributes:
         finish: the end of the candidate once it is known; nothing is added after it.
         num_output_tokens: its tokens so far.
+        num_reasoning_tokens: those up to the last one that has told of the reasoning.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class CandidateAssembler:
         self._is_complete = False
         self.finish: Finish | None = None
         self.num_output_tokens = 0
+        self.num_reasoning_tokens = 0
 
     @property
     def num_pending_tokens(self) -> int:
@@ -198,6 +200,8 @@ class CandidateAssembler:
             self._finish(Finish(FinishReason.TOOL_CALLS))
 
     def _keep_parsed(self, parsed: Parsed) -> None:
+        if parsed.reasoning:
+            self.num_reasoning_tokens = self.num_output_tokens
         if not self._wants_text:
             return
         if parsed.reasoning:

@@ -83,10 +83,11 @@ class PromptInfo:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of an answer; the output is that of all candidates."""
+    """Token counts of an answer; output and reasoning, a part of it, are of all candidates."""
 
     prompt_token_count: int
     output_token_count: int
+    reasoning_token_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

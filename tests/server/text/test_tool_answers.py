@@ -37,6 +37,10 @@ TOKENIZER = tokenizer_with_markers()
 END = TOKENIZER.token_to_id("<|im_end|>")
 
 
+def num_tokens(text):
+    return len(TOKENIZER.encode(text, add_special_tokens=False).ids)
+
+
 @pytest.fixture
 def answer(tmp_path):
     """What becomes of an output: text, reasoning, calls, finish, ids."""
@@ -62,14 +66,16 @@ def answer(tmp_path):
             await pipeline.load_model(facts)
             request = GenerationRequest("id", prompt, want_token_ids=True, **options)
             async with pipeline.generate(request) as deltas:
-                got = [candidate async for delta in deltas for candidate in delta.candidates]
-        return Got(got, ids)
+                got = [delta async for delta in deltas]
+        candidates = [candidate for delta in got for candidate in delta.candidates]
+        return Got(candidates, ids, got[-1].usage)
 
     return answer
 
 
 class Got:
-    def __init__(self, deltas, ids):
+    def __init__(self, deltas, ids, usage):
+        self.usage = usage
         self.text = "".join(delta.text for delta in deltas)
         self.reasoning = "".join(delta.reasoning for delta in deltas)
         self.pieces = [piece for delta in deltas for piece in delta.tool_calls]
@@ -109,6 +115,17 @@ async def test_reasoning_is_told_apart(answer):
         assert got.finish.reason is FinishReason.END_OF_TEXT
         got = await answer(output + "Yes.", template, tool_use=ToolUse())
         assert (got.reasoning, got.text) == ("hm", "Yes.")
+
+
+async def test_the_tokens_of_the_reasoning_are_counted(answer):
+    """Those up to its last character, with what opens it; where there is none, there are none."""
+    got = await answer("<think>\nhm</think>Yes.")
+    assert got.usage.reasoning_token_count == num_tokens("<think>\nhm")
+    got = await answer("hm</think>Yes.", THINKING, chunking=Chunking(whole=True))
+    assert got.usage.reasoning_token_count == num_tokens("hm")
+    got = await answer("hm", THINKING, ends=False)
+    assert got.usage.reasoning_token_count == got.usage.output_token_count == num_tokens("hm")
+    assert (await answer("Yes.")).usage.reasoning_token_count == 0
 
 
 async def test_control_tokens_of_calls_are_read(answer):

@@ -279,6 +279,7 @@ class Usage(_message.Message):
 
     PROMPT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     OUTPUT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    REASONING_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     prompt_token_count: _builtins.int
     """The number of tokens of the prompt, once for all candidates; 0 when max_duration
     passed before they were counted.
@@ -287,15 +288,20 @@ class Usage(_message.Message):
     """The number of tokens generated, over all candidates, the end-of-text token
     included.
     """
+    reasoning_token_count: _builtins.int
+    """The number of those up to the end of the reasoning, over all candidates; 0 where
+    there is none.
+    """
     def __init__(
         self,
         *,
         prompt_token_count: _builtins.int = ...,
         output_token_count: _builtins.int = ...,
+        reasoning_token_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["output_token_count", b"output_token_count", "prompt_token_count", b"prompt_token_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["output_token_count", b"output_token_count", "prompt_token_count", b"prompt_token_count", "reasoning_token_count", b"reasoning_token_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -44,6 +44,7 @@ def _to_response(delta: AnswerDelta, want_token_ids: bool) -> pb.GenerateRespons
     if delta.usage is not None:
         response.usage.prompt_token_count = delta.usage.prompt_token_count
         response.usage.output_token_count = delta.usage.output_token_count
+        response.usage.reasoning_token_count = delta.usage.reasoning_token_count
     if delta.timing is not None:
         _set_timing(response.timing, delta.timing)
     return response

@@ -102,10 +102,11 @@ def test_those_of_the_prompt_have_a_response_of_their_own():
 @pytest.mark.parametrize("reason", list(FinishReason))
 def test_every_reason_to_finish_has_its_twin_in_the_contract(reason):
     """The names of the reasons are those of the contract."""
-    (response,) = responses(ended(Finish(reason), Usage(3, 4), Timing(0.1, 0.25, 1.5)))
+    (response,) = responses(ended(Finish(reason), Usage(3, 4, 2), Timing(0.1, 0.25, 1.5)))
     name = stopping_pb2.FinishReason.Name(response.deltas[0].finish.reason)
     assert name == f"FINISH_REASON_{reason.name}"
-    assert response.usage == pb.Usage(prompt_token_count=3, output_token_count=4)
+    counts = {"prompt_token_count": 3, "output_token_count": 4, "reasoning_token_count": 2}
+    assert response.usage == pb.Usage(**counts)
     assert response.timing == pb.Timing(
         queue=Duration(nanos=100_000_000),
         first_token=Duration(nanos=250_000_000),
