@@ -82,6 +82,15 @@ def test_the_largest_numbers_do_not_overflow():
     assert torch.equal(pack_grouped(lowest, None)(x), x @ lowest.dequantize().T)
 
 
+def test_inputs_of_next_to_nothing_give_next_to_nothing():
+    """The smallest numbers of all do not turn into infinities on their way to 8 bits."""
+    _, packed = packings(64, 64)
+    x = torch.zeros(3, 64)
+    x[1], x[2] = 1e-38, 1e-42
+    for matrix, _, _ in packed:
+        assert torch.equal(matrix(x), matrix(torch.zeros(3, 64)))
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_row_is_the_same_to_the_bit_in_any_batch(shape):
     """The product of a row does not depend on how many rows there are, or which."""

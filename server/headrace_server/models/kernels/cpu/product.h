@@ -16,8 +16,9 @@
 
 namespace headrace {
 
-constexpr int kGroup = 32;   // inputs that share a scale
-constexpr int kSteps = kGroup / 8;
+constexpr int kGroup = 32;           // inputs that share a scale
+constexpr int kSteps = kGroup / 8;   // of eight inputs
+constexpr float kNothing = 1e-30f;   // inputs below it count as zero: their inverse has no float
 
 // Rows whose sums are registers together: of floats, and of bytes.
 #if defined(__AVX512F__)
@@ -68,7 +69,8 @@ inline void round_group(const Floats (&x)[kGroup / kLanes], InputGroup* out) {
     top = max(absolute(v), top);
     spoilt = fma(v, zero(), spoilt);
   }
-  const float most = largest(top);
+  float most = largest(top);
+  if (most < kNothing) most = 0;
   const Floats inverse = broadcast(most > 0 ? 127.0f / most : 0.0f);
   Floats total = zero();
   for (int i = 0; i < kGroup / kLanes; ++i) {
