@@ -1,0 +1,1 @@
+"""The shapes of OpenAI's Responses API; pure."""
