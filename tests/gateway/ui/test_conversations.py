@@ -110,6 +110,8 @@ async def test_a_browser_that_keeps_nothing_is_enough_to_chat(open_chat, server,
     await talk(chat, server, "Rivers")
     await expect(chat.page.get_by_role("status")).to_contain_text("until the page is closed")
     await expect(chat.conversations.locator(".title")).to_have_text(["Rivers"])
+    await chat.button("Hide this").click()
+    await expect(chat.page.get_by_role("status")).to_be_empty()
 
 
 async def test_the_number_of_conversations_is_bounded(chat, server):

@@ -74,8 +74,9 @@ export class MessageView {
   _failure(isLast) {
     const { title, detail } = /** @type {import("./failure.js").FailureFacts} */ (this.message.failure);
     const words = element("div", {}, element("strong", {}, title), element("p", {}, detail));
-    const box = element("div", { className: "failure", role: "alert" }, words);
+    const box = element("div", { className: "failure" }, words);
     if (isLast) {
+      box.role = "alert";
       const again = element("button", { type: "button", className: "button" }, icon("again"), "Try again");
       again.addEventListener("click", this._actions.answerAgain);
       box.append(again);

@@ -6,20 +6,18 @@ import { byId, element, iconButton } from "./element.js";
 /**
  * @param {string} subject
  * @param {string} words
+ * @param {boolean} [canBeHidden] by the person; others go by themselves
  */
-export function showNotice(subject, words) {
+export function showNotice(subject, words, canBeHidden = false) {
   const shown = find(subject);
   if (shown) {
     const text = /** @type {HTMLElement} */ (shown.firstElementChild);
     if (text.textContent !== words) text.textContent = words;
     return;
   }
-  const notice = element(
-    "p",
-    { className: "notice", "data-subject": subject },
-    element("span", {}, words),
-    iconButton("close", "Hide this", () => hideNotice(subject)),
-  );
+  const settings = { className: "notice", "data-subject": subject };
+  const notice = element("div", settings, element("span", {}, words));
+  if (canBeHidden) notice.append(iconButton("close", "Hide this", () => hideNotice(subject)));
   byId("notices").append(notice);
 }
 

@@ -51,5 +51,6 @@ export class Shelf {
 
 /** @param {string} reason */
 function warn(reason) {
-  showNotice("storage", `${reason} Conversations last until the page is closed; export what you need.`);
+  const advice = "Conversations last until the page is closed; export what you need.";
+  showNotice("storage", `${reason} ${advice}`, true);
 }
