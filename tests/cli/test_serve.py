@@ -370,6 +370,25 @@ def test_a_signal_while_the_model_loads_ends_it(start):
     assert are_gone(family)
 
 
+def test_while_the_model_loads_http_tells_how_far(start):
+    """The port is open at once; until the model is there /readyz says 503, phase and per cent."""
+    process = start(*SERVE, "--log-level", "info", "--simulated-load-seconds", "600")
+    addresses = []
+    for line in process.stderr:
+        if b'"listening"' in line:
+            addresses.append(json.loads(line)["address"])
+        if b"headrace: loading the simulated model" in line:
+            break
+    with pytest.raises(urllib.error.HTTPError) as caught:  # the gateway listens after the server
+        open_url(f"http://{addresses[1]}/readyz")
+    assert caught.value.code == 503
+    message = json.load(caught.value)["error"]["message"]
+    assert re.search(r"\(loading the simulated model, \d+ %\)", message)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=BOUND_SECONDS)
+    assert process.returncode == 0
+
+
 def test_a_terminal_shows_progress_and_ctrl_c_stops(environment):
     """At a terminal loading is a bar in one line, and Ctrl-C is for this program alone."""
     command = [*COMMAND, *SERVE, "--simulated-load-seconds", "1"]
