@@ -19,9 +19,13 @@ from headrace_gateway.connection import Connection
 from headrace_gateway.cors import CorsPolicy
 from headrace_gateway.gateway import Gateway
 from headrace_gateway.in_flight import InFlight
+from headrace_gateway.metrics.registry import Metrics
+from headrace_gateway.request_meter import RequestMeter
 from headrace_gateway.routes.chat_completions import ChatCompletions
 from headrace_gateway.routes.completions import Completions
 from headrace_gateway.routes.health import Health
+from headrace_gateway.routes.messages import Messages
+from headrace_gateway.routes.metrics import MetricsPage
 from headrace_gateway.routes.models import Models
 from headrace_gateway.routes.openapi import OpenApi
 from headrace_gateway.routes.reference import open_reference
@@ -79,11 +83,15 @@ class Listening(msgspec.Struct, frozen=True, tag_field="event", tag="listening")
 def build_app(gateway: Gateway) -> web.Application:
     """Return the application with all routes."""
     app = web.Application(client_max_size=gateway.config.max_body_bytes)
+    RequestMeter(gateway.metrics.requests).install(app)
     Boundary(CorsPolicy(gateway.config.cors_origins)).install(app)
     models, health, tokenization = Models(gateway), Health(gateway), Tokenization(gateway)
+    messages = Messages(gateway)
     for prefix in _PREFIXES:
         app.router.add_post(f"{prefix}/chat/completions", ChatCompletions(gateway).create)
         app.router.add_post(f"{prefix}/completions", Completions(gateway).create)
+        app.router.add_post(f"{prefix}/messages", messages.create)
+        app.router.add_post(f"{prefix}/messages/count_tokens", messages.count_tokens)
         app.router.add_post(f"{prefix}/tokenize", tokenization.tokenize)
         app.router.add_post(f"{prefix}/detokenize", tokenization.detokenize)
         app.router.add_get(f"{prefix}/models", models.list_models)
@@ -95,6 +103,7 @@ def build_app(gateway: Gateway) -> web.Application:
     app.router.add_get("/livez", health.liveness)
     app.router.add_get("/load", health.show_load)
     app.router.add_get("/version", health.show_version)
+    app.router.add_get("/metrics", MetricsPage(gateway.metrics).show_metrics)
     app.router.add_get("/openapi.json", OpenApi().show_document)
     if not gateway.config.no_ui:
         ui, reference = open_ui(), open_reference()
@@ -113,8 +122,9 @@ async def running(config: GatewayConfig) -> AsyncIterator[RunningGateway]:
         StartError: the address cannot be listened on.
     """
     async with AsyncExitStack() as stack:
-        upstream = await stack.enter_async_context(Upstream(config.upstream))
-        gateway = Gateway(config, upstream, InFlight())
+        metrics = Metrics()
+        upstream = await stack.enter_async_context(Upstream(config.upstream, metrics.generations))
+        gateway = Gateway(config, upstream, InFlight(), metrics)
         runner = web.AppRunner(
             build_app(gateway),
             # A caller who leaves cancels the handler, and the handler the call.

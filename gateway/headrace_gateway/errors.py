@@ -25,9 +25,10 @@ RETRY_AFTER_SECONDS = 1.0
 
 _DOMAIN = "headrace"
 _ROUTES = (
-    "POST /v1/chat/completions, POST /v1/completions, POST /v1/tokenize, POST /v1/detokenize, "
+    "POST /v1/chat/completions, POST /v1/completions, POST /v1/messages, "
+    "POST /v1/messages/count_tokens, POST /v1/tokenize, POST /v1/detokenize, "
     "GET /v1/models, GET /v1/models/{name}, GET /health, GET /readyz, GET /ping, POST /ping, "
-    "GET /livez, GET /load, GET /version, GET /openapi.json"
+    "GET /livez, GET /load, GET /version, GET /metrics, GET /openapi.json"
 )
 _TOO_LARGE = "larger than max"  # the words of gRPC itself for a message over the limit
 

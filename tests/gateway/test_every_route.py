@@ -46,25 +46,35 @@ STRANGE = [
 
 def test_there_are_routes():
     """The table holds the endpoints of the API, with the prefix and without."""
-    for path in ("/chat/completions", "/completions", "/models", "/tokenize", "/detokenize"):
+    paths = ["/chat/completions", "/completions", "/models", "/tokenize", "/detokenize"]
+    for path in [*paths, "/messages", "/messages/count_tokens"]:
         assert {f"/v1{path}", path} <= set(ROUTES)
 
 
 async def check_error(response, status, code):
     """Check what all errors have in common."""
     text = await response.text()
+    is_anthropic = "messages" in response.url.path
+    if is_anthropic and status == 503:
+        status = 529
     assert (response.status, response.content_type) == (status, "application/json"), text
     assert response.headers["x-request-id"] == "asked"
+    assert response.headers.get("request-id") == ("asked" if is_anthropic else None)
     assert int(response.headers["openai-processing-ms"]) >= 0
-    assert ("Retry-After" in response.headers) == (status in (429, 503))
+    assert ("Retry-After" in response.headers) == (status in (429, 503, 529))
     assert ("Allow" in response.headers) == (status == 405)
     if response.method == "HEAD":
         assert text == ""
         return
     body = json.loads(text)
-    assert list(body) == ["error"]
-    assert list(body["error"]) == ["message", "type", "param", "code"]
-    assert body["error"]["code"] == code
+    if is_anthropic:
+        assert list(body) == ["type", "error", "request_id"]
+        assert (body["type"], body["request_id"]) == ("error", "asked")
+        assert list(body["error"]) == ["type", "message"]
+    else:
+        assert list(body) == ["error"]
+        assert list(body["error"]) == ["message", "type", "param", "code"]
+        assert body["error"]["code"] == code
     assert body["error"]["message"].endswith(".")
     assert [word for word in INSIDE if word in text] == []
 
@@ -136,6 +146,7 @@ async def test_without_a_server_every_path_that_needs_it_says_so(start_gateway):
     chat, tokens = {"messages": [{"role": "user", "content": "a"}]}, {"tokens": [1]}
     asked = [
         *(("POST", path, chat) for path in POSTED if "chat" in path),
+        *(("POST", path, chat | {"max_tokens": 1}) for path in POSTED if "messages" in path),
         *(("POST", path, body) for path in POSTED if path.endswith(("/completions", "/tokenize"))),
         *(("POST", path, tokens) for path in POSTED if "detokenize" in path),
         *(("GET", path, None) for path in ROUTES if "models" in path),
@@ -159,8 +170,10 @@ async def test_a_fault_of_the_gateway_shows_nothing_of_it(gateway, monkeypatch, 
         monkeypatch.setattr(Upstream, name, fail)
     monkeypatch.setattr(Upstream, "check_readiness", fail)
     body = {"prompt": "a", "tokens": [1]}
-    chat = {"messages": [{"role": "user", "content": "a"}]}
-    asked = [("POST", path, chat if "chat" in path else body) for path in POSTED]
+    chat = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1}
+    asked = [
+        ("POST", path, chat if "chat" in path or "messages" in path else body) for path in POSTED
+    ]
     asked += [("GET", path, None) for path in ("/v1/models", "/v1/models/a", "/health", "/ping")]
     for method, path, json_ in asked:
         async with ask(gateway, method, path, json=json_) as response:

@@ -45,6 +45,12 @@ class ToolUse(msgspec.Struct, frozen=True, tag_field="type", tag="tool_use"):
 Content = Text | Thinking | ToolUse
 
 
+class ThinkingTokens(msgspec.Struct, frozen=True):
+    """Those of the output that were the thinking."""
+
+    thinking_tokens: int
+
+
 class MessageUsage(msgspec.Struct, frozen=True):
     """Token counts; the prompt is what was computed and what was read from the cache."""
 
@@ -52,6 +58,7 @@ class MessageUsage(msgspec.Struct, frozen=True):
     cache_creation_input_tokens: int
     cache_read_input_tokens: int
     output_tokens: int
+    output_tokens_details: ThinkingTokens
 
 
 class StopInfo(msgspec.Struct, frozen=True):
@@ -81,7 +88,8 @@ class TokenCount(msgspec.Struct, frozen=True):
 
 def message_usage(counts: TokenCounts) -> MessageUsage:
     """Return counts under Anthropic's names. What is kept for others costs nothing extra."""
-    return MessageUsage(counts.prompt - counts.cached, 0, counts.cached, counts.output)
+    thinking = ThinkingTokens(counts.reasoning)
+    return MessageUsage(counts.prompt - counts.cached, 0, counts.cached, counts.output, thinking)
 
 
 def stop_info(finish: stopping_pb2.Finish) -> StopInfo:

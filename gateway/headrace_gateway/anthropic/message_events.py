@@ -87,7 +87,7 @@ class MessageEvents:
 
     def _start(self, prompt: pb.PromptInfo) -> Event:
         self._is_started = True
-        counts = TokenCounts(prompt.token_count, 0, prompt.cached_token_count)
+        counts = TokenCounts(prompt=prompt.token_count, cached=prompt.cached_token_count)
         it, usage = self._identity, message_usage(counts)
         return MessageStart(MessagesAnswer(it.id, "assistant", it.model, [], None, None, usage))
 

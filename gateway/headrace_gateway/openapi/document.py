@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from headrace_gateway.anthropic.api_error import MessagesErrorBody
+from headrace_gateway.anthropic.message import MessagesAnswer, TokenCount
 from headrace_gateway.openai.api_error import ErrorBody
 from headrace_gateway.openai.chat_response import ChatCompletion
 from headrace_gateway.openai.completion_response import Completion
 from headrace_gateway.openai.health_response import Load, Status, Version
 from headrace_gateway.openai.model_response import Model, ModelList
 from headrace_gateway.openai.tokenization import Detokenized, Tokenized
+from headrace_gateway.openapi.message_schemas import message_schemas
 from headrace_gateway.openapi.request_schemas import request_schemas
 
 if TYPE_CHECKING:
@@ -25,15 +28,19 @@ _ANSWERS = (
     Detokenized,
     ErrorBody,
     Load,
+    MessagesAnswer,
+    MessagesErrorBody,
     Model,
     ModelList,
     Status,
+    TokenCount,
     Tokenized,
     Version,
 )
 _DESCRIPTION = (
-    "Generation of text in OpenAI's dialect. Paths below /v1 also work without it. Streams are "
-    "server-sent events that end with [DONE]. Fields that are not listed are ignored."
+    "Generation of text in OpenAI's dialect, and Anthropic's for messages. Paths below /v1 also "
+    "work without it. Streams are server-sent events, which end with [DONE] in OpenAI's. Fields "
+    "that are not listed are ignored."
 )
 
 
@@ -51,6 +58,7 @@ class Operation:
         bodies: the names of the schemas of which its body has one; none for no body.
         example: a body.
         streams: whether the answer may be a stream of events.
+        error: the name of the answer that an error is.
     """
 
     method: str
@@ -62,6 +70,7 @@ class Operation:
     bodies: tuple[str, ...] = ()
     example: Mapping[str, object] | None = None
     streams: bool = False
+    error: str = "Error"
 
 
 OPERATIONS = (
@@ -86,6 +95,29 @@ OPERATIONS = (
         ("CompletionRequest",),
         {"prompt": "Once upon a time", "max_tokens": 64},
         streams=True,
+    ),
+    Operation(
+        "POST",
+        "/v1/messages",
+        "createMessage",
+        "Answer a conversation in Anthropic's dialect.",
+        "Generation",
+        MessagesAnswer,
+        ("MessagesRequest",),
+        {"messages": [{"role": "user", "content": "What is a headrace?"}], "max_tokens": 64},
+        streams=True,
+        error="MessagesError",
+    ),
+    Operation(
+        "POST",
+        "/v1/messages/count_tokens",
+        "countMessageTokens",
+        "Count the tokens of such a conversation.",
+        "Tokens",
+        TokenCount,
+        ("CountTokensRequest",),
+        {"messages": [{"role": "user", "content": "What is a headrace?"}]},
+        error="MessagesError",
     ),
     Operation(
         "POST",
@@ -146,8 +178,11 @@ def openapi_document(version: str) -> dict[str, object]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": {**request_schemas(), **answers},
-            "responses": {"Error": _answer("An error.", _ref("ErrorBody"))},
+            "schemas": {**request_schemas(), **message_schemas(), **answers},
+            "responses": {
+                "Error": _answer("An error.", _ref("ErrorBody")),
+                "MessagesError": _answer("An error.", _ref("MessagesErrorBody")),
+            },
         },
     }
 
@@ -158,14 +193,17 @@ def _operation(operation: Operation) -> dict[str, object]:
     if operation.streams:
         answer["content"] = {
             **_json(schema),
-            # With `stream`: lines of JSON, of which the last is [DONE].
+            # With `stream`: lines of JSON.
             "text/event-stream": {"schema": {"type": "string"}},
         }
     described: dict[str, object] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.tag],
-        "responses": {"200": answer, "default": {"$ref": "#/components/responses/Error"}},
+        "responses": {
+            "200": answer,
+            "default": {"$ref": f"#/components/responses/{operation.error}"},
+        },
     }
     if operation.bodies:
         refs = [_ref(name) for name in operation.bodies]
