@@ -98,6 +98,18 @@ async def test_markup_in_an_answer_is_text(chat, server):
     await expect(chat.question).to_be_visible()
 
 
+@pytest.mark.parametrize("unit", [">", "1. ", "- ", "[", "![", "*", "_a ", "`", "<", "|", "a**b"])
+async def test_a_model_that_repeats_itself_does_not_break_the_page(chat, server, unit):
+    """Markup that is nested without end is shown all the same, and the next question answered."""
+    server.script = answering(*([unit * 500] * 10))
+    await chat.ask("Loop")
+    await chat.is_idle()
+    server.script = answering("Well again.")
+    await chat.ask("And now?")
+    await chat.says("Well again.")
+    await chat.is_idle()
+
+
 async def test_questions_are_text(chat, server):
     """What a person writes is shown as it was written, here and among the conversations."""
     markup = "<img src=x onerror=window.hacked=1> **not bold**"

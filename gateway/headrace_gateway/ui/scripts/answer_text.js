@@ -12,13 +12,25 @@ export class AnswerText {
     this._sources = [];
   }
 
-  /** @param {string} text all of it */
+  /** @param {string} text all of it; what is nested too deeply for the browser stays text */
   show(text) {
+    try {
+      this._showBlocks(text);
+    } catch (error) {
+      if (!(error instanceof RangeError)) console.error(error);
+      this.root.replaceChildren(element("div", { className: "block plain" }, text));
+      this._sources = [];
+    }
+  }
+
+  /** @param {string} text */
+  _showBlocks(text) {
     const blocks = readBlocks(text);
     const same = blocks.findIndex(({ source }, index) => source !== this._sources[index]);
     const first = same < 0 ? blocks.length : same;
+    const fresh = blocks.slice(first).map((block) => shell(block.render()));
     while (this.root.children.length > first) this.root.lastElementChild?.remove();
-    for (const block of blocks.slice(first)) this.root.append(shell(block.render()));
+    this.root.append(...fresh);
     this._sources = blocks.map(({ source }) => source);
   }
 }
