@@ -29,6 +29,7 @@ from headrace_gateway.routes.metrics import MetricsPage
 from headrace_gateway.routes.models import Models
 from headrace_gateway.routes.openapi import OpenApi
 from headrace_gateway.routes.reference import open_reference
+from headrace_gateway.routes.responses import Responses
 from headrace_gateway.routes.tokenization import Tokenization
 from headrace_gateway.routes.ui import open_ui
 from headrace_gateway.stop_signals import StopSignals
@@ -86,12 +87,15 @@ def build_app(gateway: Gateway) -> web.Application:
     RequestMeter(gateway.metrics.requests).install(app)
     Boundary(CorsPolicy(gateway.config.cors_origins)).install(app)
     models, health, tokenization = Models(gateway), Health(gateway), Tokenization(gateway)
-    messages = Messages(gateway)
+    messages, responses = Messages(gateway), Responses(gateway)
     for prefix in _PREFIXES:
         app.router.add_post(f"{prefix}/chat/completions", ChatCompletions(gateway).create)
         app.router.add_post(f"{prefix}/completions", Completions(gateway).create)
         app.router.add_post(f"{prefix}/messages", messages.create)
         app.router.add_post(f"{prefix}/messages/count_tokens", messages.count_tokens)
+        app.router.add_post(f"{prefix}/responses", responses.create)
+        app.router.add_get(f"{prefix}/responses/{{id}}", responses.refuse_stored)
+        app.router.add_delete(f"{prefix}/responses/{{id}}", responses.refuse_stored)
         app.router.add_post(f"{prefix}/tokenize", tokenization.tokenize)
         app.router.add_post(f"{prefix}/detokenize", tokenization.detokenize)
         app.router.add_get(f"{prefix}/models", models.list_models)

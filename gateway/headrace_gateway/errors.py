@@ -26,7 +26,8 @@ RETRY_AFTER_SECONDS = 1.0
 _DOMAIN = "headrace"
 _ROUTES = (
     "POST /v1/chat/completions, POST /v1/completions, POST /v1/messages, "
-    "POST /v1/messages/count_tokens, POST /v1/tokenize, POST /v1/detokenize, "
+    "POST /v1/messages/count_tokens, POST /v1/responses, GET /v1/responses/{id}, "
+    "DELETE /v1/responses/{id}, POST /v1/tokenize, POST /v1/detokenize, "
     "GET /v1/models, GET /v1/models/{name}, GET /health, GET /readyz, GET /ping, POST /ping, "
     "GET /livez, GET /load, GET /version, GET /metrics, GET /openapi.json"
 )

@@ -25,6 +25,7 @@ def routes():
     methods = defaultdict(set)
     for route in app.router.routes():
         path = route.resource.canonical.replace("{name}", "a/b").replace("{path}", "nothing")
+        path = path.replace("{id}", "resp_1")
         methods[path].add(route.method)
     return dict(methods)
 
@@ -47,7 +48,7 @@ STRANGE = [
 def test_there_are_routes():
     """The table holds the endpoints of the API, with the prefix and without."""
     paths = ["/chat/completions", "/completions", "/models", "/tokenize", "/detokenize"]
-    for path in [*paths, "/messages", "/messages/count_tokens"]:
+    for path in [*paths, "/messages", "/messages/count_tokens", "/responses"]:
         assert {f"/v1{path}", path} <= set(ROUTES)
 
 
@@ -147,6 +148,7 @@ async def test_without_a_server_every_path_that_needs_it_says_so(start_gateway):
     asked = [
         *(("POST", path, chat) for path in POSTED if "chat" in path),
         *(("POST", path, chat | {"max_tokens": 1}) for path in POSTED if "messages" in path),
+        *(("POST", path, {"input": "a"}) for path in POSTED if "responses" in path),
         *(("POST", path, body) for path in POSTED if path.endswith(("/completions", "/tokenize"))),
         *(("POST", path, tokens) for path in POSTED if "detokenize" in path),
         *(("GET", path, None) for path in ROUTES if "models" in path),
@@ -172,8 +174,11 @@ async def test_a_fault_of_the_gateway_shows_nothing_of_it(gateway, monkeypatch, 
     body = {"prompt": "a", "tokens": [1]}
     chat = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1}
     asked = [
-        ("POST", path, chat if "chat" in path or "messages" in path else body) for path in POSTED
+        ("POST", path, chat if "chat" in path or "messages" in path else body)
+        for path in POSTED
+        if "responses" not in path
     ]
+    asked += [("POST", path, {"input": "a"}) for path in POSTED if "responses" in path]
     asked += [("GET", path, None) for path in ("/v1/models", "/v1/models/a", "/health", "/ping")]
     for method, path, json_ in asked:
         async with ask(gateway, method, path, json=json_) as response:

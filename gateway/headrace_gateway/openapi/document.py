@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from headrace_gateway.openai.model_response import Model, ModelList
 from headrace_gateway.openai.tokenization import Detokenized, Tokenized
 from headrace_gateway.openapi.message_schemas import message_schemas
 from headrace_gateway.openapi.request_schemas import request_schemas
+from headrace_gateway.openapi.response_schemas import response_schemas
+from headrace_gateway.responses.response import Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +35,7 @@ _ANSWERS = (
     MessagesErrorBody,
     Model,
     ModelList,
+    Response,
     Status,
     TokenCount,
     Tokenized,
@@ -121,6 +125,26 @@ OPERATIONS = (
     ),
     Operation(
         "POST",
+        "/v1/responses",
+        "createResponse",
+        "Answer a conversation in the form of OpenAI's newer API.",
+        "Generation",
+        Response,
+        ("ResponseRequest",),
+        {"input": "What is a headrace?", "max_output_tokens": 64},
+        streams=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/responses/{id}",
+        "getResponse",
+        "Say that nothing is stored: always 404.",
+        "Generation",
+        None,
+    ),
+    Operation("DELETE", "/v1/responses/{id}", "deleteResponse", "The same.", "Generation", None),
+    Operation(
+        "POST",
         "/v1/tokenize",
         "tokenize",
         "Turn a text or a chat into tokens.",
@@ -178,7 +202,12 @@ def openapi_document(version: str) -> dict[str, object]:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": {**request_schemas(), **message_schemas(), **answers},
+            "schemas": {
+                **request_schemas(),
+                **message_schemas(),
+                **response_schemas(),
+                **answers,
+            },
             "responses": {
                 "Error": _answer("An error.", _ref("ErrorBody")),
                 "MessagesError": _answer("An error.", _ref("MessagesErrorBody")),
@@ -210,9 +239,11 @@ def _operation(operation: Operation) -> dict[str, object]:
         body = refs[0] if len(refs) == 1 else {"anyOf": refs}
         content = {"application/json": {"schema": body, "example": operation.example}}
         described["requestBody"] = {"required": True, "content": content}
-    if "{name}" in operation.path:
-        parameter = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-        described["parameters"] = [parameter]
+    if names := re.findall(r"\{(\w+)\}", operation.path):
+        described["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in names
+        ]
     return described
 
 

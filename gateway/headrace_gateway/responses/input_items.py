@@ -39,7 +39,7 @@ class Turn:
 
 
 def parse_input(name: str, value: object) -> tuple[Turn, ...]:
-    """Read the input; an empty one is the server's to refuse.
+    """Read the input.
 
     Calls belong to the message of the assistant before them. Reasoning of earlier answers is
     left out, as no model is shown it again.
@@ -55,14 +55,16 @@ def parse_input(name: str, value: object) -> tuple[Turn, ...]:
     turns: list[Turn] = []
     for index, item in enumerate(value):
         _add_item(turns, f"{name}[{index}]", item)
+    if not turns:
+        raise invalid_field(name, f"{name} must have at least one message or call.")
     return tuple(turns)
 
 
 def _add_item(turns: list[Turn], path: str, value: object) -> None:
     if not isinstance(value, dict):
         raise _refusal(path, "must be an object with a type")
-    kind = value.get("type") or "message"
-    if kind == "message":
+    kind = value.get("type")
+    if kind is None or kind == "message":
         turns.append(Turn(_message(path, value), path))
     elif kind == "function_call":
         _add_call(turns, path, value)
