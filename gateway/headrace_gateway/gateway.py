@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace_gateway.config import GatewayConfig
     from headrace_gateway.in_flight import InFlight
+    from headrace_gateway.metrics.registry import Metrics
     from headrace_gateway.upstream import Upstream
 
 
@@ -19,8 +20,10 @@ class Gateway:
         config: the settings.
         upstream: the inference server.
         in_flight: the generations under way.
+        metrics: what is told to Prometheus.
     """
 
     config: GatewayConfig
     upstream: Upstream
     in_flight: InFlight
+    metrics: Metrics

@@ -18,12 +18,14 @@ from headrace.v1 import (
     model_service_pb2_grpc,
 )
 from headrace_gateway import errors
+from headrace_gateway.metrics.generations import GenerationMeter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from types import TracebackType
 
     from headrace.v1 import model_pb2
+    from headrace_gateway.metrics.generations import GenerationMetrics
 
 HEALTH_TIMEOUT_SECONDS = 1.0
 """How long a health check may take before the server counts as not serving."""
@@ -90,9 +92,11 @@ class Answer:
             inference_service_pb2.GenerateRequest, inference_service_pb2.GenerateResponse
         ],
         context: CallContext,
+        meter: GenerationMeter,
     ) -> None:
         self._call = call
         self._context = context
+        self._meter = meter
         self._read_ahead: inference_service_pb2.GenerateResponse | None = None
         self._is_finished = False
         self.model = ""
@@ -107,10 +111,13 @@ class Answer:
         for key, value in headers:
             if key == _MODEL_HEADER and isinstance(value, bytes):
                 self.model = value.decode("utf-8", "replace")
-        if not headers:
+        if headers:
+            self._meter.admit(self.model)
+        else:
             # Either a refusal, whose status comes with the first read, or a server that
             # says nothing before its first response.
             self._read_ahead = await self._read()
+            self._meter.admit(self.model)
 
     def __aiter__(self) -> Self:
         return self
@@ -121,6 +128,7 @@ class Answer:
             response = await self._read()
         if response is None:
             raise StopAsyncIteration
+        self._meter.take(response)
         return response
 
     async def _read(self) -> inference_service_pb2.GenerateResponse | None:
@@ -142,10 +150,12 @@ class Upstream:
 
     Args:
         address: host and port of its gRPC service.
+        metrics: count its answers.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, metrics: GenerationMetrics) -> None:
         self._address = address
+        self._metrics = metrics
         self._num_calls = 0
 
     async def __aenter__(self) -> Self:
@@ -175,15 +185,17 @@ class Upstream:
         Raises:
             ApiError: 429, too many calls are under way; 504, the time is up.
         """
+        meter = GenerationMeter(self._metrics, is_streamed=not request.output.chunking.whole)
         with self._counted():
             call = self._inference.Generate(
                 request, timeout=context.remaining_seconds(), metadata=context.metadata()
             )
             try:
-                yield Answer(call, context)
+                yield Answer(call, context, meter)
             finally:
                 # A call that is merely dropped runs on in the server.
                 call.cancel()
+                meter.end()
 
     @asynccontextmanager
     async def generate_all(

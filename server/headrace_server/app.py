@@ -133,7 +133,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> Server:
     )
     metrics_address = None
     if config.metrics is not None:
-        metrics_address = await _open_metrics(config.metrics, backend, stack)
+        metrics_address = await _open_metrics(config, config.metrics, backend, stack)
     availability = Availability(backend, pipeline)
     names = ServedNames(config.served_names[0], config.served_names[1:])
     _register(grpc_server, names, availability, pipeline, Boundary(calls, config.rpc.stall_seconds))
@@ -176,12 +176,15 @@ def _check_port_is_free(config: RpcConfig) -> None:
         raise _not_bound(config.host, config.port, "--host", _PORT_FLAGS, error) from error
 
 
-async def _open_metrics(config: MetricsConfig, backend: Backend, stack: AsyncExitStack) -> str:
+async def _open_metrics(
+    config: Config, metrics: MetricsConfig, backend: Backend, stack: AsyncExitStack
+) -> str:
+    serving = serve_metrics(metrics, backend, config.served_names[0])
     try:
-        return await stack.enter_async_context(serve_metrics(config, backend))
+        return await stack.enter_async_context(serving)
     except OSError as error:
         raise _not_bound(
-            config.host, config.port, "--metrics-host", _METRICS_PORT_FLAG, error
+            metrics.host, metrics.port, "--metrics-host", _METRICS_PORT_FLAG, error
         ) from error
 
 

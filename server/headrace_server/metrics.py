@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from prometheus_client import Metric as MetricFamily
 
@@ -110,15 +110,78 @@ METRICS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class VllmMetric:
+    """A number under the name that boards made for vLLM ask for, with its one label.
+
+    Args:
+        name: vLLM's, in full.
+        kind: as in `Metric`.
+        help: what it counts.
+        read: takes it from the load.
+    """
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    help: str
+    read: Callable[[BackendLoad], float]
+
+
+VLLM_LABEL: Final = "model_name"
+
+VLLM_METRICS: Final = (
+    VllmMetric(
+        "vllm:num_requests_running", "gauge", "Sequences in the batch.", lambda it: it.num_running
+    ),
+    VllmMetric(
+        "vllm:num_requests_waiting",
+        "gauge",
+        "Sequences in the engine's queue.",
+        lambda it: it.num_waiting,
+    ),
+    VllmMetric(
+        "vllm:kv_cache_usage_perc",
+        "gauge",
+        "The part of the KV blocks that sequences hold, from 0 to 1.",
+        lambda it: (it.num_total_blocks - it.num_free_blocks) / max(it.num_total_blocks, 1),
+    ),
+    VllmMetric(
+        "vllm:num_preemptions_total",
+        "counter",
+        "Times that a sequence had to give way.",
+        lambda it: it.num_preemptions,
+    ),
+    VllmMetric(
+        "vllm:prefix_cache_queries_total",
+        "counter",
+        "Tokens of prompts that were looked for in the KV cache.",
+        lambda it: it.num_prompt_tokens,
+    ),
+    VllmMetric(
+        "vllm:prefix_cache_hits_total",
+        "counter",
+        "Those among them that were found.",
+        lambda it: it.num_cached_prompt_tokens,
+    ),
+)
+
+
 @asynccontextmanager
-async def serve_metrics(config: MetricsConfig, backend: Backend) -> AsyncIterator[str]:
+async def serve_metrics(
+    config: MetricsConfig, backend: Backend, model_name: str
+) -> AsyncIterator[str]:
     """Serve the metrics at ``/metrics`` of the address that is yielded.
+
+    Args:
+        config: where.
+        backend: has the numbers.
+        model_name: the label of those that have vLLM's names.
 
     Raises:
         OSError: the port cannot be had.
     """
     registry = CollectorRegistry()
-    registry.register(_LoadCollector(backend, asyncio.get_running_loop()))
+    registry.register(_LoadCollector(backend, model_name, asyncio.get_running_loop()))
     # Making the server asks for the name of the host, which may take its time.
     server, _ = await asyncio.to_thread(start_http_server, config.port, config.host, registry)
     host = f"[{config.host}]" if ":" in config.host else config.host
@@ -132,8 +195,9 @@ async def serve_metrics(config: MetricsConfig, backend: Backend) -> AsyncIterato
 class _LoadCollector(Collector):
     """Reads the load for each scrape, which comes in a thread of the endpoint."""
 
-    def __init__(self, backend: Backend, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, backend: Backend, model_name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._backend = backend
+        self._model_name = model_name
         self._loop = loop
 
     def collect(self) -> Iterator[MetricFamily]:
@@ -146,6 +210,11 @@ class _LoadCollector(Collector):
                 yield GaugeMetricFamily(metric.name, metric.help, value)
             else:
                 yield CounterMetricFamily(metric.name, metric.help, value)
+        for twin in VLLM_METRICS:
+            kind = GaugeMetricFamily if twin.kind == "gauge" else CounterMetricFamily
+            family = kind(twin.name, twin.help, labels=(VLLM_LABEL,))
+            family.add_metric((self._model_name,), twin.read(load))
+            yield family
 
     def describe(self) -> list[MetricFamily]:
         """Return nothing: the names are known to be different, and there may be no load yet."""

@@ -11,6 +11,7 @@ from headrace_gateway.app import build_app
 from headrace_gateway.config import GatewayConfig
 from headrace_gateway.gateway import Gateway
 from headrace_gateway.in_flight import InFlight
+from headrace_gateway.metrics.registry import Metrics
 from headrace_gateway.upstream import Upstream
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
@@ -21,7 +22,9 @@ INSIDE = ["Traceback", "Error(", "aiohttp", "grpc", "127.0.0.1", ".py", "headrac
 
 def routes():
     """Return the methods of each path of the application."""
-    app = build_app(Gateway(GatewayConfig(), Upstream("127.0.0.1:1"), InFlight()))
+    metrics = Metrics()
+    upstream = Upstream("127.0.0.1:1", metrics.generations)
+    app = build_app(Gateway(GatewayConfig(), upstream, InFlight(), metrics))
     methods = defaultdict(set)
     for route in app.router.routes():
         path = route.resource.canonical.replace("{name}", "a/b").replace("{path}", "nothing")

@@ -13,6 +13,7 @@ from headrace_gateway.app import build_app
 from headrace_gateway.config import GatewayConfig
 from headrace_gateway.gateway import Gateway
 from headrace_gateway.in_flight import InFlight
+from headrace_gateway.metrics.registry import Metrics
 from headrace_gateway.upstream import Upstream
 
 PATH = "/v1/completions"
@@ -54,7 +55,9 @@ async def test_an_unknown_path_is_told_all_that_exist(gateway):
     """The refusal lists each route with its method, but not the short forms of those below /v1."""
     async with gateway.request("POST", "/v1/embeddings") as response:
         listed = (await error_of(response))["message"].partition("There are: ")[2]
-    app = build_app(Gateway(GatewayConfig(no_ui=True), Upstream("127.0.0.1:1"), InFlight()))
+    metrics = Metrics()
+    upstream = Upstream("127.0.0.1:1", metrics.generations)
+    app = build_app(Gateway(GatewayConfig(no_ui=True), upstream, InFlight(), metrics))
     routes = {
         f"{route.method} {route.resource.canonical}"
         for route in app.router.routes()

@@ -12,30 +12,37 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headrace_server.app import StartError
 from headrace_server.backends.interface import BackendLoad
-from headrace_server.metrics import METRICS, MetricsConfig, serve_metrics
+from headrace_server.metrics import METRICS, VLLM_METRICS, MetricsConfig, serve_metrics
 from tests.server.running_server import collect, running_server
 from tests.server.text.scripted_backend import ScriptedBackend
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 LOOPBACK = MetricsConfig("127.0.0.1", 0)
+MODEL = 'a/"model"'
 SHORT = {"max_output_tokens": 20, "ignore_end_of_text": True}
 
 
 async def scrape(address):
     """The values by name, as Prometheus reads them."""
+    return {name: value for name, value, _ in await samples(address)}
+
+
+async def samples(address):
+    """Names, values and labels."""
 
     def read():
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as response:
             return response.read().decode()
 
     families = text_string_to_metric_families(await asyncio.to_thread(read))
-    return {sample.name: sample.value for family in families for sample in family.samples}
+    return [(it.name, it.value, it.labels) for family in families for it in family.samples]
 
 
 def test_the_page_has_every_metric():
     """The table in the documentation has the same names, kinds and words."""
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
-    assert rows == [(metric.name, metric.kind, metric.help) for metric in METRICS]
+    section = PAGE.read_text().partition("\n## Of the server\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w:]+)` \| (\w+) \| (.*) \|$", section, re.MULTILINE)
+    assert rows == [(it.name, it.kind, it.help) for it in (*METRICS, *VLLM_METRICS)]
 
 
 def test_every_number_of_the_load_is_a_metric():
@@ -55,14 +62,49 @@ async def test_each_metric_has_the_value_of_its_number():
     backend = ScriptedBackend()
     names = [field.name for field in fields(BackendLoad)]
     backend.load = BackendLoad(**{name: 10 + index for index, name in enumerate(names)})
-    async with serve_metrics(LOOPBACK, backend) as address:
-        expected = {metric.name: getattr(backend.load, metric.field) for metric in METRICS}
-        assert await scrape(address) == expected
+    async with serve_metrics(LOOPBACK, backend, MODEL) as address:
+        told = await scrape(address)
+    expected = {metric.name: getattr(backend.load, metric.field) for metric in METRICS}
+    assert {name: told[name] for name in expected} == expected
+    assert set(told) == {*expected, *(metric.name for metric in VLLM_METRICS)}
+
+
+async def test_boards_made_for_vllm_find_their_names():
+    """The numbers of the engine have vLLM's names too, with the name of the model."""
+    backend = ScriptedBackend()
+    backend.load = BackendLoad(
+        3,
+        4,
+        25,
+        100,
+        9,
+        2,
+        50,
+        60,
+        num_preemptions=5,
+        num_prompt_tokens=70,
+        num_cached_prompt_tokens=30,
+    )
+    async with serve_metrics(LOOPBACK, backend, MODEL) as address:
+        told = {
+            name: (value, labels)
+            for name, value, labels in await samples(address)
+            if name.startswith("vllm:")
+        }
+    label = {"model_name": MODEL}
+    assert told == {
+        "vllm:num_requests_running": (3, label),
+        "vllm:num_requests_waiting": (4, label),
+        "vllm:kv_cache_usage_perc": (0.75, label),
+        "vllm:num_preemptions_total": (5, label),
+        "vllm:prefix_cache_queries_total": (70, label),
+        "vllm:prefix_cache_hits_total": (30, label),
+    }
 
 
 async def test_the_port_is_closed_at_the_end():
     """Nothing of the endpoint outlives its block."""
-    async with serve_metrics(LOOPBACK, ScriptedBackend()) as address:
+    async with serve_metrics(LOOPBACK, ScriptedBackend(), MODEL) as address:
         await scrape(address)
     with pytest.raises(OSError, match="refused"):
         await scrape(address)

@@ -62,6 +62,7 @@ class Operation:
         bodies: the names of the schemas of which its body has one; none for no body.
         example: a body.
         streams: whether the answer may be a stream of events.
+        media_type: that of the answer.
         error: the name of the answer that an error is.
     """
 
@@ -74,6 +75,7 @@ class Operation:
     bodies: tuple[str, ...] = ()
     example: Mapping[str, object] | None = None
     streams: bool = False
+    media_type: str = "application/json"
     error: str = "Error"
 
 
@@ -181,6 +183,15 @@ OPERATIONS = (
     Operation("GET", "/livez", "livez", "Tell that the gateway answers.", "State", Status),
     Operation("GET", "/load", "load", "Count the generations under way.", "State", Load),
     Operation("GET", "/version", "version", "Tell the version of Headrace.", "State", Version),
+    Operation(
+        "GET",
+        "/metrics",
+        "metrics",
+        "Tell Prometheus what the gateway has counted, as text.",
+        "State",
+        None,
+        media_type="text/plain",
+    ),
     Operation("GET", "/openapi.json", "openapi", "Return this document.", "State", None),
 )
 
@@ -219,6 +230,8 @@ def openapi_document(version: str) -> dict[str, object]:
 def _operation(operation: Operation) -> dict[str, object]:
     schema = _ref(operation.answer.__name__) if operation.answer else {"type": "object"}
     answer = _answer("The answer.", schema)
+    if operation.media_type != "application/json":
+        answer["content"] = {operation.media_type: {"schema": {"type": "string"}}}
     if operation.streams:
         answer["content"] = {
             **_json(schema),
