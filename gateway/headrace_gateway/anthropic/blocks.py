@@ -55,12 +55,13 @@ Block = TextBlock | ToolUseBlock | ToolResultBlock
 
 
 def parse_system(name: str, value: object) -> tuple[Block, ...]:
-    """Read the instructions to the model: a string, or text blocks.
+    """Read the instructions to the model: a string, or text blocks; none where they are empty.
 
     Raises:
         ApiError: 400, they are malformed.
     """
-    return _content(name, prompt_pb2.ROLE_SYSTEM, value)
+    blocks = _content(name, prompt_pb2.ROLE_SYSTEM, value)
+    return blocks if join_texts(blocks) else ()
 
 
 def parse_messages(name: str, value: object) -> tuple[Block, ...]:

@@ -10,8 +10,8 @@ _CLOSERS = {"{": "}", "[": "]"}
 def complete_object(text: str) -> str:
     """Return a JSON object as it is; of the beginning of one, what is whole of it.
 
-    Keys without values and strings without ends are left out; what is no JSON at all is an
-    empty object.
+    Keys without values, strings without ends and numbers that may go on are left out; what is
+    no JSON at all is an empty object.
     """
     open_brackets, whole = "", "{}"
     is_string = is_escaped = False
@@ -29,10 +29,11 @@ def complete_object(text: str) -> str:
             whole = text[: index + 1] + open_brackets
         elif character == ",":
             whole = text[:index] + open_brackets
-    for candidate in (text, text + open_brackets, whole):
-        if _is_object(candidate):
-            return candidate
-    return "{}"
+    if _is_object(text):
+        return text
+    if not text[-1:].isdigit() and _is_object(text + open_brackets):
+        return text + open_brackets
+    return whole if _is_object(whole) else "{}"
 
 
 def _is_object(text: str) -> bool:
