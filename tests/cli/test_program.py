@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import pytest
 
-COMMANDS = ["serve", "chat", "generate", "models", "health", "version"]
+COMMANDS = ["serve", "chat", "generate", "models", "health", "bench", "version"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -51,7 +51,7 @@ def test_the_version_is_that_of_the_package(run, arguments):
         (
             ["chta"],
             "headrace: there is no command chta; the commands are serve, chat, generate, models, "
-            "health, version. See headrace --help.",
+            "health, bench, version. See headrace --help.",
         ),
         (["generate", "hello", "world"], 'put the prompt in quotes, as in: headrace generate "'),
         (["models", "all"], "headrace models: there is no flag or argument all. See headrace mod"),
@@ -64,6 +64,9 @@ def test_the_version_is_that_of_the_package(run, arguments):
         (["generate", "Hi", "--timeout", "-1"], "--timeout: invalid seconds value: '-1'"),
         (["models", "--target", "http://localhost:1919"], "such as localhost:1920"),
         (["health", "--wait", "long"], "--wait: invalid seconds value"),
+        (["bench", "--streams", "0"], "--streams: '0' must be a whole number of at least 1"),
+        (["bench", "--warmup", "-1"], "--warmup: '-1' must be a whole number of at least 0"),
+        (["bench", "--url", "localhost:1919"], "--url: 'localhost:1919' must be a URL such as"),
     ],
 )
 def test_a_mistake_is_one_sentence(run, arguments, words):
@@ -75,7 +78,9 @@ def test_a_mistake_is_one_sentence(run, arguments, words):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["generate", "Hi"], ["chat"], ["models"], ["health"]], ids=lambda words: words[0]
+    "arguments",
+    [["generate", "Hi"], ["chat"], ["models"], ["health"], ["bench"]],
+    ids=lambda words: words[0],
 )
 def test_without_a_server_there_is_one_sentence(run, arguments):
     """Where nothing answers, a command says where and what to do, and exits with 1."""

@@ -1,4 +1,4 @@
-"""The command line: `headrace serve`, `chat`, `generate`, `models`, `health` and `version`."""
+"""The command line: `headrace` with `serve`, `chat`, `generate` and the other commands."""
 
 from headrace.cli.program import main
 

@@ -8,6 +8,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 import headrace
+from headrace.cli.bench import add_to as add_bench
 from headrace.cli.chat import add_to as add_chat
 from headrace.cli.errors import CommandError, ExitCode
 from headrace.cli.flags import Parser
@@ -79,7 +80,15 @@ def _build_parser() -> Parser:
     parser.set_defaults(run=None, parser=parser)
     parser.add_argument("--version", action="version", version=version_text())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add_command in (add_serve, add_chat, add_generate, add_models, add_health, add_version):
+    for add_command in (
+        add_serve,
+        add_chat,
+        add_generate,
+        add_models,
+        add_health,
+        add_bench,
+        add_version,
+    ):
         add_command(commands)
     for command in commands.choices.values():
         command.set_defaults(parser=command)
