@@ -110,6 +110,26 @@ def test_log_probabilities(client):
     assert streamed == content
 
 
+@pytest.mark.parametrize("top_logprobs", [0, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_each_token_has_its_log_probability(client, seed, top_logprobs):
+    """There are as many as tokens were counted, the end of text among them."""
+    answer = client.chat.completions.create(
+        model=MODEL,
+        messages=MESSAGES,
+        # The one text that is allowed ends by itself.
+        extra_body={"structured_outputs": {"choice": ["yes"]}},
+        seed=seed,
+        logprobs=True,
+        top_logprobs=top_logprobs,
+    )
+    [choice] = answer.choices
+    told = choice.logprobs.content
+    assert choice.finish_reason == "stop"
+    assert len(told) == answer.usage.completion_tokens
+    assert b"".join(bytes(each.bytes) for each in told).decode() == choice.message.content
+
+
 def test_an_answer_in_a_form(client):
     """A schema is kept to, and one that cannot be is refused with words for people."""
     schema = {

@@ -24,7 +24,10 @@ class TopLogprob(msgspec.Struct, frozen=True):
 
 
 class TokenLogprob(msgspec.Struct, frozen=True):
-    """A token of the answer; the bytes of all of them are its text before a stop is cut off."""
+    """A token of the answer; the bytes of all of them are its text before a stop is cut off.
+
+    One that adds nothing to the text, such as its end, has no bytes.
+    """
 
     token: str
     logprob: float
@@ -42,17 +45,14 @@ class ChoiceLogprobs(msgspec.Struct, frozen=True):
 def choice_logprobs(
     messages: Iterable[logprobs_pb2.TokenLogprobs],
 ) -> ChoiceLogprobs | None:
-    """Return what the contract tells; None where it tells nothing.
-
-    Tokens without text, such as the one that ends it, are no part of OpenAI's content.
-    """
-    content = [_token(message) for message in messages if message.token_bytes]
+    """Return what the contract tells, an entry for each token; None where it tells nothing."""
+    content = [_token(message) for message in messages]
     return ChoiceLogprobs(content) if content else None
 
 
 def _token(message: logprobs_pb2.TokenLogprobs) -> TokenLogprob:
     return TokenLogprob(
-        _text(message.token_bytes),
+        _text(message.token_bytes or _name_among_rivals(message)),
         _finite(message.logprob),
         list(message.token_bytes),
         [
@@ -60,6 +60,12 @@ def _token(message: logprobs_pb2.TokenLogprobs) -> TokenLogprob:
             for top in message.top
         ],
     )
+
+
+def _name_among_rivals(message: logprobs_pb2.TokenLogprobs) -> bytes:
+    """Return the name of a control token, so that it is found in its own list."""
+    names = (top.token_bytes for top in message.top if top.token_id == message.token_id)
+    return next(names, b"")
 
 
 def _text(token_bytes: bytes) -> str:

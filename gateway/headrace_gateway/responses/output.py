@@ -43,7 +43,8 @@ class Output:
         told: list[Event] = []
         told += self._add_reasoning(delta.reasoning_text)
         if (logprobs := choice_logprobs(delta.logprobs)) is not None:
-            self._logprobs += logprobs.content
+            # Here they are a part of the text, to which its end adds nothing.
+            self._logprobs += [each for each in logprobs.content if each.bytes]
         told += self._add_text(delta.text)
         for piece in delta.tool_calls:
             told += self._add_call(piece)

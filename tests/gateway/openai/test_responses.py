@@ -149,13 +149,14 @@ def told(token_id, token_bytes, logprob, *top):
 
 
 def test_log_probabilities_of_a_chat():
-    """Each token with text has its place, its bytes and its rivals, whole and in a stream."""
+    """Each token has its place, its bytes and its rivals, whole and in a stream; so has the end."""
     piece = response("é", stopping_pb2.FINISH_REASON_END_OF_TEXT)
     piece.deltas[0].logprobs.extend(
         [
             told(1, b"\xc3", -0.5, (b"a", -0.25), (b"<end>", -math.inf)),
             told(2, b"\xa9", -1.0),
-            told(0, b"", -0.125),
+            told(1, b"", -0.125, (b"<end>", -0.125)),
+            told(0, b"", -0.25),
         ]
     )
     held_back = pb.GenerateResponse(deltas=[pb.CandidateDelta(logprobs=[told(3, b"!", -2.0)])])
@@ -169,11 +170,16 @@ def test_log_probabilities_of_a_chat():
         ],
     }
     second = {"token": "\ufffd", "logprob": -1.0, "bytes": [0xA9], "top_logprobs": []}
+    named = {"token": "<end>", "logprob": -0.125, "bytes": list(b"<end>")}
+    ends = [
+        {"token": "<end>", "logprob": -0.125, "bytes": [], "top_logprobs": [named]},
+        {"token": "", "logprob": -0.25, "bytes": [], "top_logprobs": []},
+    ]
     third = {"token": "!", "logprob": -2.0, "bytes": [33], "top_logprobs": []}
 
     answer = join_responses([piece, held_back], num_candidates=1)
     [choice] = as_json(chat_completion(IDENTITY, answer))["choices"]
-    assert choice["logprobs"] == {"content": [first, second, third], "refusal": None}
+    assert choice["logprobs"] == {"content": [first, second, *ends, third], "refusal": None}
 
     chunks = ChatChunks(IDENTITY, include_usage=False)
     events = as_json([*chunks.chunks(0, held_back), *chunks.chunks(0, piece)])
@@ -184,7 +190,7 @@ def test_log_probabilities_of_a_chat():
     ]
     assert [event["choices"][0]["logprobs"] for event in events] == [
         {"content": [third], "refusal": None},
-        {"content": [first, second], "refusal": None},
+        {"content": [first, second, *ends], "refusal": None},
         None,
     ]
 
