@@ -22,6 +22,13 @@ SHARED_PREFIX = "HEADRACE_"
 """
 
 
+# Kubernetes tells containers of each Service, and one may be called headrace-gateway:
+# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_SERVICE_LINK = re.compile(
+    r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?"
+)
+
+
 class ConfigError(Exception):
     """A setting is unknown or bad: one sentence that says what to do."""
 
@@ -160,7 +167,8 @@ def _read(setting: _Setting, source: str, text: str) -> object:
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     known = {_twins(setting)[0] for setting in _SETTINGS}
     for name in environment:
-        if name.startswith(OWN_PREFIX) and name not in known:
+        is_own = name.startswith(OWN_PREFIX) and not _SERVICE_LINK.fullmatch(name)
+        if is_own and name not in known:
             raise ConfigError(f"{name} is no setting; the settings are {', '.join(sorted(known))}")
 
 

@@ -18,6 +18,7 @@ from headrace_server.flags import BACKEND, CONFIG, FLAGS, Flag
 from headrace_server.metrics import MetricsConfig
 from headrace_server.rpc.channel_options import ConnectionConfig
 from headrace_server.text.parsing.formats import ToolCallFormat
+from headrace_server.variables import find_unknown_variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -193,6 +194,9 @@ def _take_environment(
     environment: Mapping[str, str],
 ) -> None:
     """Add what only the environment gives, with the variable as its name for errors."""
+    unknown = find_unknown_variable(environment, {flag.variable for flag in _flags()})
+    if unknown is not None:
+        parser.error(unknown)
     for flag in _flags():
         text = environment.get(flag.variable, "")
         if flag.key in given or not text:

@@ -55,6 +55,16 @@ def test_the_flag_wins_over_the_own_variable_and_that_over_the_shared_one():
     assert (config.log_level, config.port, config.host) == ("warning", 5, "127.0.0.1")
 
 
+def test_links_of_a_kubernetes_service_are_passed_over():
+    """A Service called headrace-gateway does not stop the gateway by its variables."""
+    links = {
+        "HEADRACE_GATEWAY_SERVICE_HOST": "10.0.0.7",
+        "HEADRACE_GATEWAY_SERVICE_PORT_HTTP": "1919",
+        "HEADRACE_GATEWAY_PORT_1919_TCP_ADDR": "10.0.0.7",
+    }
+    assert read_config([], links) == GatewayConfig()
+
+
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("True", True), ("off", False)])
 def test_a_switch_has_a_variable_too(text, value):
     """The variable of a flag without a value says yes or no."""
