@@ -28,7 +28,7 @@ def open_client(gateway, max_retries=0):
 
 async def read(stream, said):
     async for text in stream.text_stream:
-        said.append(text)  # noqa: PERF401 - what came before a failure counts
+        said.append(text)
 
 
 @pytest.mark.parametrize(
