@@ -8,14 +8,17 @@ import pytest
 import yaml
 
 from headrace.cli.serve.flags import FLAGS, Program
-from headrace_gateway import config as gateway
+from headrace_gateway.config import read_config as read_gateway_config
+from headrace_gateway.settings import SETTINGS
 from headrace_server.config import read_config
 from headrace_server.flags import FLAGS as SERVER_FLAGS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flags.md").read_text()
 ALL_FLAGS = [flag for flags in FLAGS.values() for flag in flags]
 SERVER_VARIABLES = {flag.name: flag.variable for flags in SERVER_FLAGS.values() for flag in flags}
-GATEWAY_VARIABLES = {setting.flag: gateway._twins(setting)[1] for setting in gateway._SETTINGS}
+GATEWAY_VARIABLES = {
+    setting.flag: setting.variables[1] for settings in SETTINGS.values() for setting in settings
+}
 READERS = {
     frozenset({Program.SERVER}): "server",
     frozenset({Program.GATEWAY}): "gateway",
@@ -81,5 +84,5 @@ def test_the_files_can_be_used(tmp_path, language):
     server = read_config(["--config", str(file)], {})
     assert server.served_names == ("small", "smollm2")
     assert (server.rpc.host, server.engine.max_num_sequences) == ("127.0.0.1", 32)
-    http = gateway.read_config(["--config", str(file)], {})
+    http = read_gateway_config(["--config", str(file)], {})
     assert (http.host, http.no_ui) == ("0.0.0.0", True)

@@ -3,11 +3,11 @@
 import headrace_gateway.config_file
 import headrace_server.config_file
 from headrace.cli.serve.flags import FLAGS
-from headrace_gateway import config as gateway
+from headrace_gateway.settings import SETTINGS
 from headrace_server.flags import FLAGS as SERVER_FLAGS
 
 SERVER = {name for flags in SERVER_FLAGS.values() for flag in flags for name in flag.names_in_file}
-GATEWAY = {setting.name_in_file for setting in gateway._SETTINGS}
+GATEWAY = {setting.name_in_file for settings in SETTINGS.values() for setting in settings}
 
 
 def test_each_program_passes_over_what_only_the_other_takes():
