@@ -215,6 +215,16 @@ def unfinished_answer() -> ApiError:
     return _server_error(500, "internal_error", "The server did not finish its answer.")
 
 
+def answer_too_large(max_bytes: int) -> ApiError:
+    """Return the error of an answer that has grown past what is held of one."""
+    return ApiError(
+        400,
+        f"The answer has passed the {max_bytes} bytes that are held of one that is not streamed; "
+        "ask for less, such as by n, logprobs or the maximum of tokens, or set stream to true.",
+        code="answer_too_large",
+    )
+
+
 def too_many_calls() -> ApiError:
     """Return the refusal of a gateway whose connections to the server are full."""
     return ApiError(

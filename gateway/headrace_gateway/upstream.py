@@ -18,6 +18,7 @@ from headrace.v1 import (
     model_service_pb2_grpc,
 )
 from headrace_gateway import errors
+from headrace_gateway.held_answer import HeldAnswer
 from headrace_gateway.metrics.generations import GenerationMeter
 
 if TYPE_CHECKING:
@@ -93,10 +94,14 @@ class Answer:
         ],
         context: CallContext,
         meter: GenerationMeter,
+        held: HeldAnswer | None,
+        num_candidates: int,
     ) -> None:
         self._call = call
         self._context = context
         self._meter = meter
+        self._held = held
+        self._num_candidates = num_candidates
         self._read_ahead: inference_service_pb2.GenerateResponse | None = None
         self._is_finished = False
         self.model = ""
@@ -129,6 +134,8 @@ class Answer:
         if response is None:
             raise StopAsyncIteration
         self._meter.take(response)
+        if self._held is not None:
+            self._held.add(response, self._num_candidates)
         return response
 
     async def _read(self) -> inference_service_pb2.GenerateResponse | None:
@@ -177,21 +184,22 @@ class Upstream:
         await self._control_channel.close()
 
     @asynccontextmanager
-    async def generate(
-        self, request: inference_service_pb2.GenerateRequest, context: CallContext
+    async def _generate(
+        self,
+        request: inference_service_pb2.GenerateRequest,
+        context: CallContext,
+        held: HeldAnswer,
     ) -> AsyncIterator[Answer]:
-        """Start a call; leaving cancels it where it is not over.
-
-        Raises:
-            ApiError: 429, too many calls are under way; 504, the time is up.
-        """
-        meter = GenerationMeter(self._metrics, is_streamed=not request.output.chunking.whole)
+        """Start a call; leaving cancels it where it is not over."""
+        is_whole = request.output.chunking.whole
+        meter = GenerationMeter(self._metrics, is_streamed=not is_whole)
         with self._counted():
             call = self._inference.Generate(
                 request, timeout=context.remaining_seconds(), metadata=context.metadata()
             )
             try:
-                yield Answer(call, context, meter)
+                num_candidates = request.sampling.candidate_count or 1
+                yield Answer(call, context, meter, held if is_whole else None, num_candidates)
             finally:
                 # A call that is merely dropped runs on in the server.
                 call.cancel()
@@ -201,14 +209,16 @@ class Upstream:
     async def generate_all(
         self, requests: Sequence[inference_service_pb2.GenerateRequest], context: CallContext
     ) -> AsyncIterator[list[Answer]]:
-        """Start a call for each request and wait until all are admitted.
+        """Start a call for each request and wait until all are admitted; leaving cancels them.
 
         Raises:
-            ApiError: one is not; the others are cancelled.
+            ApiError: one is not, so that the others are cancelled; 429, too many calls are under
+                way; 504, the time is up.
         """
+        held = HeldAnswer()
         async with AsyncExitStack() as stack:
             answers = [
-                await stack.enter_async_context(self.generate(request, context))
+                await stack.enter_async_context(self._generate(request, context, held))
                 for request in requests
             ]
             for answer in answers:

@@ -66,6 +66,7 @@ def test_every_error_of_the_gateway_is_in_the_table():
         errors.too_many_connections(),
         errors.unfinished_answer(),
         errors.too_many_calls(),
+        errors.answer_too_large(1),
         errors.deadline_exceeded(),
         errors.malformed_http(400),
         errors.from_unexpected(RuntimeError()),

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace_gateway.openai.answer import finish_reason
+from headrace_gateway.openai.api_error import invalid_field
 from headrace_gateway.openai.completion_logprobs import (
     CompletionLogprobs,
     LogprobsWriter,
@@ -30,6 +31,14 @@ class CompletionChoice(msgspec.Struct, frozen=True):
     logprobs: CompletionLogprobs | None = None
     token_ids: list[int] | UnsetType = UNSET
     prompt_token_ids: list[int] | UnsetType = UNSET
+
+
+MAX_ECHO_CHARACTERS = 8 * 1024 * 1024
+"""The most that all choices together may repeat of their prompts, which is made at once, also in a
+stream; a token id is of up to seven characters.
+"""
+
+_TOKEN_ID_CHARACTERS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,30 @@ class PromptView:
 
     echo: str = ""
     token_ids: tuple[int, ...] | None = None
+
+    @property
+    def num_characters(self) -> int:
+        """How long it is in each choice."""
+        return len(self.echo) + _TOKEN_ID_CHARACTERS * len(self.token_ids or ())
+
+
+def require_bounded_echo(prompts: Iterable[PromptView], num_choices: int) -> None:
+    """Check how much all choices repeat.
+
+    Args:
+        prompts: what the choices tell of each.
+        num_choices: how many there are for each.
+
+    Raises:
+        ApiError: 400, it is too much.
+    """
+    num_characters = sum(prompt.num_characters for prompt in prompts) * num_choices
+    if num_characters > MAX_ECHO_CHARACTERS:
+        raise invalid_field(
+            "n",
+            f"The choices would repeat {num_characters} characters of their prompts, more than "
+            f"{MAX_ECHO_CHARACTERS}; ask for fewer, or without echo and return_token_ids.",
+        )
 
 
 class PromptChoices:

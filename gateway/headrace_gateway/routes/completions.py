@@ -8,7 +8,11 @@ from headrace.v1 import inference_service_pb2 as pb
 from headrace_gateway.concurrency import all_of
 from headrace_gateway.exchange import exchange_of
 from headrace_gateway.openai.answer import TokenCounts
-from headrace_gateway.openai.completion_choices import PromptChoices, PromptView
+from headrace_gateway.openai.completion_choices import (
+    PromptChoices,
+    PromptView,
+    require_bounded_echo,
+)
 from headrace_gateway.openai.completion_request import CompletionRequest, parse_completion_request
 from headrace_gateway.openai.completion_response import CompletionChunks, completion
 from headrace_gateway.openai.whole_choices import WholeChoices
@@ -41,6 +45,7 @@ class Completions:
         context = call_context(request, gateway.config, body.json_path)
         async with event_stream(request, gateway.config) as events, gateway.in_flight.enter():
             views = await all_of(self._view(prompt, body, context) for prompt in body.prompts)
+            require_bounded_echo(views, body.best_of)
             requests = body.to_generate_requests()
             async with gateway.upstream.generate_all(requests, context) as answers:
                 identity = identify("cmpl", options, answers[0])

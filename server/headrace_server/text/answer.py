@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headrace_server.backends.interface import PromptTokens, Started, Tokens
 from headrace_server.errors import RequestFailedError
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from headrace_server.text.deadlines import Deadlines
     from headrace_server.text.generation import GenerationRequest
     from headrace_server.text.prompt_report import PromptReport
+
+
+# What fits into a response, by what a token and each log probability take in most texts: an answer
+# that is wanted whole is not held beyond that.
+MAX_HELD_BYTES: Final = 1024 * 1024
+_TOKEN_BYTES: Final = 8
+_LOGPROB_BYTES: Final = 28
 
 
 class Answer:
@@ -47,6 +54,9 @@ class Answer:
     ) -> None:
         self.prompt_token_count = prompt.token_count
         self._chunking = request.chunking
+        self._bytes_per_token = _TOKEN_BYTES
+        if request.num_top_logprobs is not None:
+            self._bytes_per_token += _LOGPROB_BYTES * (1 + request.num_top_logprobs)
         self._wants_output = request.stopping.max_output_tokens != 0
         self._prompt = prompt
         self._candidates = candidates
@@ -74,11 +84,13 @@ class Answer:
     def _is_due(self) -> bool:
         if self._num_running == 0 or self._prompt.has_news:
             return True
-        if self._chunking.whole or not self._prompt.is_complete:
+        if not self._prompt.is_complete:
             return False
+        num_tokens = self._num_tokens_to_tell()
+        if self._chunking.whole:
+            return num_tokens * self._bytes_per_token >= MAX_HELD_BYTES
         if self._has_untold_end:
             return True
-        num_tokens = self._num_tokens_to_tell()
         return num_tokens > 0 and (self._is_overdue or num_tokens >= self._chunking.min_tokens)
 
     def _num_tokens_to_tell(self) -> int:

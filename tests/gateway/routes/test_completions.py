@@ -5,11 +5,15 @@ from collections import defaultdict
 import grpc
 import pytest
 
+from headrace.v1 import inference_service_pb2 as pb
+from headrace.v1.logprobs_pb2 import TokenLogprobs
 from headrace.v1.stopping_pb2 import FINISH_REASON_MAX_OUTPUT_TOKENS
 from tests.client.scripted_server import Admit, Hold, Refusal, end, piece
 from tests.gateway.conftest import events_of
 
 PATH = "/v1/completions"
+CHAT = ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})
+MEGABYTE = 1024 * 1024
 
 
 def shout(request):
@@ -142,3 +146,75 @@ async def test_an_old_client_gets_a_stream_without_chunks(gateway, server):
     assert head.startswith(b"HTTP/1.0 200 OK")
     assert b"Transfer-Encoding" not in head
     assert events_of(body.decode())[-1] == "[DONE]"
+
+
+def pour(request):
+    """A script: a text of ten megabytes."""
+    yield Admit()
+    for _ in range(9):
+        yield piece("a" * MEGABYTE)
+    yield end("b" * MEGABYTE)
+
+
+@pytest.mark.parametrize(("path", "prompt"), [(PATH, {"prompt": ["a", "b"]}), CHAT])
+async def test_what_is_held_of_an_answer_has_a_bound(gateway, server, path, prompt):
+    """A blocking answer that grows past it is refused and stopped, and the same one streams."""
+    server.script = pour
+    assert await gateway.post_for_error(path, prompt) == (
+        400,
+        {
+            "message": "The answer has passed the 8388608 bytes that are held of one that is not "
+            "streamed; ask for less, such as by n, logprobs or the maximum of tokens, or set "
+            "stream to true.",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": "answer_too_large",
+        },
+    )
+    num_bytes = 0
+    async with gateway.post(path, {**prompt, "stream": True}) as response:
+        async for line in response.content.iter_any():
+            num_bytes += len(line)
+            last = line
+    assert num_bytes > 10 * MEGABYTE
+    assert last.endswith(b"data: [DONE]\n\n")
+
+
+async def test_log_probabilities_of_a_prompt_count_for_each_choice(gateway, server):
+    """They are told by all choices, so that sixteen hold sixteen times as much."""
+    told = [TokenLogprobs(token_id=1, token_bytes=b"a" * 1000, logprob=-1.0)] * 1000
+
+    def script(request):
+        yield Admit()
+        yield pb.GenerateResponse(prompt_logprobs=told)
+        last = end()
+        for index in range(1, request.sampling.candidate_count):
+            last.deltas.add(candidate_index=index).finish.reason = FINISH_REASON_MAX_OUTPUT_TOKENS
+        yield last
+
+    server.script = script
+    body = {"prompt": "a" * 1000, "echo": True, "logprobs": 0, "max_tokens": 1}
+    async with gateway.post(PATH, {**body, "n": 2}) as response:
+        assert len((await response.json())["choices"]) == 2
+    status, error = await gateway.post_for_error(PATH, {**body, "n": 16})
+    assert (status, error["code"]) == (400, "answer_too_large")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_choices_repeat_of_their_prompts_has_a_bound(gateway, server, stream):
+    """It is told before anything is made; without the echo the prompt is taken."""
+    body = {"prompt": "a" * 1_000_000, "n": 16, "stream": stream}
+    assert await gateway.post_for_error(PATH, {**body, "echo": True}) == (
+        400,
+        {
+            "message": "The choices would repeat 16000000 characters of their prompts, more than "
+            "8388608; ask for fewer, or without echo and return_token_ids.",
+            "type": "invalid_request_error",
+            "param": "n",
+            "code": None,
+        },
+    )
+    assert server.calls == []
+    server.script = lambda request: iter([Refusal(grpc.StatusCode.NOT_FOUND, "Reached.")])
+    status, _ = await gateway.post_for_error(PATH, body)
+    assert (status, len(server.calls)) == (404, 1)

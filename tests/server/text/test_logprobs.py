@@ -220,3 +220,15 @@ async def test_a_prompt_of_one_token_is_told_at_once(read):
 
     assert deltas[0].prompt_logprobs == [TextLogprobs(USER, b"user", None)]
     assert deltas[-1].candidates[0].text == "hello"
+
+
+async def test_a_whole_answer_is_not_held_beyond_what_a_response_takes(read):
+    """It goes out in pieces as it grows, the sooner the more is told of each token."""
+    num_steps, top = 8, [HELLO] * 20
+    step = [HELLO] * 1000
+    script = [Started(), *[told(step, None, top)] * num_steps, told([USER], MAXIMUM, top)]
+    deltas, _ = await read(script, chunking=Chunking(whole=True), num_top_logprobs=20)
+    assert [len(delta.candidates[0].logprobs) for delta in deltas] == [2000] * 4 + [1]
+    plain = [Started(), *[Tokens(step, None)] * num_steps, Tokens([USER], MAXIMUM)]
+    [delta], _ = await read(plain, chunking=Chunking(whole=True))
+    assert len(delta.candidates[0].text) == num_steps * 1000 * len("hello") + len("user")
