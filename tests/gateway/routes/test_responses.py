@@ -54,6 +54,26 @@ async def test_a_stream(gateway, server):
     assert events[-1]["response"]["usage"]["output_tokens"] == 3
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_reasoning_is_an_item_and_counted(gateway, server, stream):
+    """Its tokens are those that the server has counted."""
+
+    def script(request):
+        yield Admit()
+        yield pb.GenerateResponse(deltas=[pb.CandidateDelta(reasoning_text="hm")])
+        last = end("Hi")
+        last.usage.reasoning_token_count = 2
+        yield last
+
+    server.script = script
+    async with gateway.post(PATH, BODY | {"stream": stream}) as response:
+        text = await response.text()
+    body = named_events(text)[-1]["response"] if stream else json.loads(text)
+    assert [item["type"] for item in body["output"]] == ["reasoning", "message"]
+    assert body["output"][0]["content"] == [{"type": "reasoning_text", "text": "hm"}]
+    assert body["usage"]["output_tokens_details"] == {"reasoning_tokens": 2}
+
+
 async def test_an_upper_bound_beyond_the_context_is_no_error(gateway, server):
     """The server fills the room of the context when the bound does not fit into it."""
 
