@@ -292,3 +292,32 @@ async def test_nothing_is_left_of_answers_that_are_over(service):
         async with asyncio.timeout(BOUND_SECONDS):
             while process.num_fds() > before:
                 await post(session, TEXT, {"prompt": "Hey", "max_tokens": 2})
+
+
+async def test_the_tokens_of_a_chat_are_told(service):
+    """Ids are as many as counted, whole and in a stream; the prompt has its log probabilities."""
+    body = {
+        "messages": [{"role": "user", "content": "Tell me"}],
+        "max_tokens": 12,
+        "seed": 1,
+        "return_token_ids": True,
+    }
+    async with open_session(service) as session:
+        _, text = await post(session, CHAT, {**body, "prompt_logprobs": 1})
+        whole = json.loads(text)
+        _, text = await post(session, CHAT, {**body, "stream": True})
+        *chunks, done = events_of(text)
+    assert done == "[DONE]"
+    [choice] = whole["choices"]
+    assert len(choice["token_ids"]) == whole["usage"]["completion_tokens"]
+    prompt_ids = whole["prompt_token_ids"]
+    assert len(prompt_ids) == whole["usage"]["prompt_tokens"]
+    first, *others = whole["prompt_logprobs"]
+    assert first is None
+    assert all(str(i) in told for i, told in zip(prompt_ids[1:], others, strict=True))
+    assert [chunk.get("prompt_token_ids") for chunk in chunks] == [
+        prompt_ids,
+        *[None] * (len(chunks) - 1),
+    ]
+    streamed = [i for chunk in chunks for i in chunk["choices"][0].get("token_ids", [])]
+    assert streamed == choice["token_ids"]

@@ -76,21 +76,23 @@ class WholeCall:
 
 @dataclass(frozen=True, slots=True)
 class WholeCandidate:
-    """One answer to a prompt; `logprobs` are those of the contract, where they were asked for."""
+    """One answer to a prompt; `logprobs` and `token_ids` where they were asked for."""
 
     text: str
     finish_reason: str
     logprobs: tuple[logprobs_pb2.TokenLogprobs, ...] = ()
     reasoning: str = ""
     tool_calls: tuple[WholeCall, ...] = ()
+    token_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WholeAnswer:
-    """All answers to one prompt, in order."""
+    """All answers to one prompt, in order; `prompt_logprobs` where they were asked for."""
 
     candidates: tuple[WholeCandidate, ...]
     counts: TokenCounts
+    prompt_logprobs: tuple[logprobs_pb2.TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +123,14 @@ def join_responses(responses: Iterable[GenerateResponse], num_candidates: int) -
     """Join all responses of a call that ended well."""
     candidates = [_Candidate() for _ in range(num_candidates)]
     counts = TokenCounts()
+    prompt_logprobs: list[logprobs_pb2.TokenLogprobs] = []
     for response in responses:
         counts += token_counts(response)
+        prompt_logprobs.extend(response.prompt_logprobs)
         for delta in response.deltas:
             candidates[delta.candidate_index].add(delta)
-    return WholeAnswer(tuple(candidate.whole() for candidate in candidates), counts)
+    wholes = tuple(candidate.whole() for candidate in candidates)
+    return WholeAnswer(wholes, counts, tuple(prompt_logprobs))
 
 
 class _Candidate:
@@ -136,12 +141,14 @@ class _Candidate:
         self._reasoning: list[str] = []
         self._calls: list[WholeCall] = []
         self._logprobs: list[logprobs_pb2.TokenLogprobs] = []
+        self._token_ids: list[int] = []
         self._reason = stopping_pb2.FINISH_REASON_UNSPECIFIED
 
     def add(self, delta: CandidateDelta) -> None:
         self._text.append(delta.text)
         self._reasoning.append(delta.reasoning_text)
         self._logprobs.extend(delta.logprobs)
+        self._token_ids.extend(delta.token_ids)
         for piece in delta.tool_calls:
             if piece.id:
                 self._calls.append(WholeCall(piece.id, piece.name, piece.arguments_json))
@@ -159,4 +166,5 @@ class _Candidate:
             tuple(self._logprobs),
             "".join(self._reasoning),
             tuple(self._calls),
+            tuple(self._token_ids),
         )

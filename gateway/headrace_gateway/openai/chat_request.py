@@ -21,16 +21,29 @@ class ChatCompletionRequest:
     Args:
         options: model, sampling, stopping, streaming.
         chat: the conversation as in the contract.
+        return_token_ids: whether the ids of the tokens are told, also of the prompt.
+        num_prompt_logprobs: how many rivals are told for each token of the prompt; None tells no
+            log probabilities of it.
     """
 
     options: Options
     chat: prompt_pb2.Chat
+    return_token_ids: bool = False
+    num_prompt_logprobs: int | None = None
 
     def to_generate_request(self) -> inference_service_pb2.GenerateRequest:
         """Return the request of the contract."""
         request = self.options.to_generate_request()
         request.chat.CopyFrom(self.chat)
+        if self.return_token_ids:
+            request.output.token_ids = True
+        if self.num_prompt_logprobs is not None:
+            request.output.prompt_logprobs = self.num_prompt_logprobs
         return request
+
+    def to_tokenize_request(self) -> inference_service_pb2.TokenizeRequest:
+        """Return the request for the tokens of the prompt."""
+        return inference_service_pb2.TokenizeRequest(model=self.options.model, chat=self.chat)
 
 
 def parse_chat_request(body: Mapping[str, object]) -> ChatCompletionRequest:
@@ -53,4 +66,12 @@ def parse_chat_request(body: Mapping[str, object]) -> ChatCompletionRequest:
         template_arguments_json=values.get("chat_template_kwargs", ""),
     )
     options = read_options(values, max_tokens_field=limit, default_max_tokens=None)
-    return ChatCompletionRequest(options, chat)
+    num_prompt_logprobs = values.get("prompt_logprobs")
+    if num_prompt_logprobs is not None and options.stream:
+        raise invalid_field(
+            "prompt_logprobs",
+            "prompt_logprobs cannot go with stream: no chunk has a place for them.",
+        )
+    return ChatCompletionRequest(
+        options, chat, values.get("return_token_ids", False), num_prompt_logprobs
+    )

@@ -16,10 +16,11 @@ from headrace_gateway.openai.answer import (
     finish_reason,
 )
 from headrace_gateway.openai.logprobs import ChoiceLogprobs, choice_logprobs
+from headrace_gateway.openai.prompt_logprobs import PromptLogprob, prompt_logprobs
 from headrace_gateway.openai.tool_calls import ToolCall, ToolCallDelta, tool_call, tool_call_deltas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from headrace.v1 import inference_service_pb2
 
@@ -44,16 +45,19 @@ class Choice(msgspec.Struct, frozen=True):
     message: Message
     finish_reason: str
     logprobs: ChoiceLogprobs | None = None
+    token_ids: list[int] | UnsetType = UNSET
 
 
 class ChatCompletion(msgspec.Struct, frozen=True, tag_field="object", tag="chat.completion"):
-    """A whole answer."""
+    """A whole answer; what is told of the prompt is there where it was asked for."""
 
     id: str
     created: int
     model: str
     choices: list[Choice]
     usage: Usage
+    prompt_logprobs: list[dict[int, PromptLogprob] | None] | UnsetType = UNSET
+    prompt_token_ids: list[int] | UnsetType = UNSET
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,6 +77,7 @@ class ChunkChoice(msgspec.Struct, frozen=True):
     delta: Delta
     finish_reason: str | None = None
     logprobs: ChoiceLogprobs | None = None
+    token_ids: list[int] | UnsetType = UNSET
 
 
 class ChatCompletionChunk(
@@ -85,21 +90,39 @@ class ChatCompletionChunk(
     model: str
     choices: list[ChunkChoice]
     usage: Usage | UnsetType | None = UNSET
+    prompt_token_ids: list[int] | UnsetType = UNSET
 
 
-def chat_completion(identity: Identity, answer: WholeAnswer) -> ChatCompletion:
-    """Return the response with a whole answer."""
+def chat_completion(
+    identity: Identity, answer: WholeAnswer, prompt_token_ids: Sequence[int] | None = None
+) -> ChatCompletion:
+    """Return the response with a whole answer.
+
+    Args:
+        identity: of the response.
+        answer: to tell.
+        prompt_token_ids: the tokens of the prompt; None tells no token ids at all.
+    """
+    tells_ids = prompt_token_ids is not None
     choices = [
         Choice(
             index,
             _message(candidate),
             candidate.finish_reason,
             choice_logprobs(candidate.logprobs),
+            list(candidate.token_ids) if tells_ids else UNSET,
         )
         for index, candidate in enumerate(answer.candidates)
     ]
-    usage = answer.counts.usage()
-    return ChatCompletion(identity.id, identity.created, identity.model, choices, usage)
+    return ChatCompletion(
+        identity.id,
+        identity.created,
+        identity.model,
+        choices,
+        answer.counts.usage(),
+        prompt_logprobs(answer.prompt_logprobs) if answer.prompt_logprobs else UNSET,
+        UNSET if prompt_token_ids is None else list(prompt_token_ids),
+    )
 
 
 class ChatChunks:
@@ -109,34 +132,49 @@ class ChatChunks:
         identity: what all chunks share.
         num_candidates: how many choices there are.
         include_usage: whether the stream ends with the token counts.
+        prompt_token_ids: as in `chat_completion`; the first chunk has them.
     """
 
-    def __init__(self, identity: Identity, *, num_candidates: int = 1, include_usage: bool) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        num_candidates: int = 1,
+        include_usage: bool,
+        prompt_token_ids: Sequence[int] | None = None,
+    ) -> None:
         self._identity = identity
         self._num_candidates = num_candidates
+        self._prompt_token_ids = prompt_token_ids
         self._usage: UnsetType | None = None if include_usage else UNSET
 
     def opening(self, prompt_index: int) -> list[ChatCompletionChunk]:
         """Return the chunks that say who speaks, one for each choice."""
-        return [
+        first, *others = [
             self._chunk(ChunkChoice(choice, Delta(role="assistant", content="")))
             for choice in range(self._num_candidates)
         ]
+        if self._prompt_token_ids is not None:
+            told = list(self._prompt_token_ids)
+            first = msgspec.structs.replace(first, prompt_token_ids=told)
+        return [first, *others]
 
     def chunks(
         self, prompt_index: int, response: inference_service_pb2.GenerateResponse
     ) -> list[ChatCompletionChunk]:
         """Return the chunks of a response: of each choice what is new, then its end.
 
-        Log probabilities do not wait for text that is held back.
+        What is told of tokens does not wait for text that is held back.
         """
         chunks = []
         for delta in response.deltas:
             index = delta.candidate_index  # there is one prompt
-            logprobs = choice_logprobs(delta.logprobs)
-            for piece in _pieces(delta, has_logprobs=logprobs is not None):
-                told = logprobs if piece.content is not None else None
-                chunks.append(self._chunk(ChunkChoice(index, piece, logprobs=told)))
+            logprobs, token_ids = choice_logprobs(delta.logprobs), self._token_ids(delta)
+            for piece in _pieces(delta, tells_tokens=bool(logprobs or token_ids)):
+                choice = ChunkChoice(index, piece)
+                if piece.content is not None:
+                    choice = ChunkChoice(index, piece, None, logprobs, token_ids)
+                chunks.append(self._chunk(choice))
             if delta.HasField("finish"):
                 reason = finish_reason(delta.finish.reason)
                 chunks.append(self._chunk(ChunkChoice(index, Delta(), reason)))
@@ -148,6 +186,11 @@ class ChatChunks:
             return []
         it = self._identity
         return [ChatCompletionChunk(it.id, it.created, it.model, [], counts.usage())]
+
+    def _token_ids(self, delta: inference_service_pb2.CandidateDelta) -> list[int] | UnsetType:
+        if self._prompt_token_ids is None or not delta.token_ids:
+            return UNSET
+        return list(delta.token_ids)
 
     def _chunk(self, choice: ChunkChoice) -> ChatCompletionChunk:
         it = self._identity
@@ -165,11 +208,11 @@ def _message(candidate: WholeCandidate) -> Message:
     )
 
 
-def _pieces(delta: inference_service_pb2.CandidateDelta, *, has_logprobs: bool) -> Iterator[Delta]:
-    """Yield what a delta tells, kind by kind; one with log probabilities has a content."""
+def _pieces(delta: inference_service_pb2.CandidateDelta, *, tells_tokens: bool) -> Iterator[Delta]:
+    """Yield what a delta tells, kind by kind; one that tells of tokens has a content."""
     if delta.reasoning_text:
         yield Delta(reasoning_content=delta.reasoning_text, reasoning=delta.reasoning_text)
-    if delta.text or has_logprobs:
+    if delta.text or tells_tokens:
         yield Delta(content=delta.text)
     for message in delta.tool_calls:
         for piece in tool_call_deltas(message):

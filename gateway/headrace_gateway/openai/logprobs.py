@@ -53,10 +53,10 @@ def choice_logprobs(
 def _token(message: logprobs_pb2.TokenLogprobs) -> TokenLogprob:
     return TokenLogprob(
         _text(message.token_bytes or _name_among_rivals(message)),
-        _finite(message.logprob),
+        finite(message.logprob),
         list(message.token_bytes),
         [
-            TopLogprob(_text(top.token_bytes), _finite(top.logprob), list(top.token_bytes))
+            TopLogprob(_text(top.token_bytes), finite(top.logprob), list(top.token_bytes))
             for top in message.top
         ],
     )
@@ -72,5 +72,6 @@ def _text(token_bytes: bytes) -> str:
     return token_bytes.decode("utf-8", "replace")
 
 
-def _finite(logprob: float) -> float:
+def finite(logprob: float) -> float:
+    """Return a log probability as JSON can have it."""
     return max(logprob, _LEAST_LOGPROB)

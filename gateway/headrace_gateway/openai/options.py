@@ -41,11 +41,11 @@ _JSON_PATHS = {
     "token_ids.ids": "prompt",
     "token_ids": "prompt",
     "model": "model",
-    "request_id": "request_id",
     "priority": "priority",
     "cache_salt": "cache_salt",
     "sampling.candidate_count": "n",
     "output.top_logprobs": "top_logprobs",
+    "output.prompt_logprobs": "prompt_logprobs",
     **{f"sampling.{name}": name for name in _SAMPLING},
 }
 """The paths of the contract's fields and the JSON paths that were made into them."""
@@ -58,6 +58,7 @@ class Options:
     Args:
         model: the name asked for; empty for the served model.
         request_id: the caller's label; empty for none.
+        request_id_field: the JSON field that it came from.
         stream: whether the answer is sent as it is made.
         include_usage: whether a stream ends with the token counts.
         max_tokens: the most output tokens; None leaves it to the server.
@@ -73,6 +74,7 @@ class Options:
 
     model: str
     request_id: str
+    request_id_field: str
     stream: bool
     include_usage: bool
     max_tokens: int | None
@@ -109,7 +111,11 @@ class Options:
 
         ``chat.messages[0].role`` gives ``messages[0].role``.
         """
-        entries = {**_JSON_PATHS, "stopping.max_output_tokens": self.max_tokens_field}
+        entries = {
+            **_JSON_PATHS,
+            "request_id": self.request_id_field,
+            "stopping.max_output_tokens": self.max_tokens_field,
+        }
         if self.form is not None and path.partition(".")[0] == "constraint":
             return self.form.path
         if (tool_path := tool_json_path(path)) is not None:
@@ -133,9 +139,11 @@ def read_options(
     stream_options = values.get("stream_options")
     if stream_options is not None and not stream:
         raise invalid_field("stream_options", "stream_options needs stream to be true.")
+    request_id_field = "request_id" if "request_id" in values else "rid"
     return Options(
         model=values.get("model", ""),
-        request_id=values.get("request_id", ""),
+        request_id=values.get(request_id_field, ""),
+        request_id_field=request_id_field,
         stream=stream,
         include_usage=stream_options is not None and stream_options.include_usage,
         max_tokens=values.get(max_tokens_field, default_max_tokens),

@@ -39,7 +39,8 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
         "average returned, the best first; without `stream`"
     ),
     "return_token_ids": (
-        "true: each choice has `token_ids`, and `prompt_token_ids` (in a stream in its first chunk)"
+        "true: each choice has `token_ids`; `prompt_token_ids` are in each of completions and "
+        "beside those of a chat (in a stream in the first chunk)"
     ),
     "add_generation_prompt": "true: the rendered chat ends with the opening of an answer",
     "continue_final_message": "true: the model continues the last message",
@@ -66,6 +67,10 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
         "tell how likely each token was; chat: true or false; completions: 0 to 20 rivals for each"
     ),
     "top_logprobs": "0 to 20 of the most likely tokens beside each, with `logprobs` only",
+    "prompt_logprobs": (
+        "0 to 20: `prompt_logprobs` beside the choices tells of each token of the prompt how "
+        "likely it and so many rivals were; without `stream`"
+    ),
     "tools": (
         'at most 128 of `{"type": "function", "function": {"name", "description", "parameters"}}`'
     ),
@@ -78,6 +83,7 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
         '`{"enable_thinking": false}`, of at most 64 KiB'
     ),
     "request_id": "a label for the log, at most 128 printable ASCII characters",
+    "rid": "another name of `request_id`, which wins",
     "content": "the same under llama.cpp's name",
     "tokens": "token ids",
 }

@@ -137,6 +137,7 @@ _RANGES: Mapping[str, Schema] = {
     "cache_salt": {"maxLength": 256},
     "top_logprobs": {"minimum": 0, "maximum": 20},
     "request_id": {"pattern": "^[\\x20-\\x7e]{0,128}$"},
+    "rid": {"pattern": "^[\\x20-\\x7e]{0,128}$"},
     "tokens": {"maxItems": 262_144},
 }
 """What the server says of the values of a field, under the names of JSON schemas."""

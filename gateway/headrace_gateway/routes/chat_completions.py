@@ -18,9 +18,13 @@ from headrace_gateway.routes.generation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aiohttp import web
 
     from headrace_gateway.gateway import Gateway
+    from headrace_gateway.openai.chat_request import ChatCompletionRequest
+    from headrace_gateway.upstream import CallContext
 
 
 class ChatCompletions:
@@ -35,22 +39,31 @@ class ChatCompletions:
         chat = parse_chat_request(await read_object(request, gateway.config))
         options = chat.options
         context = call_context(request, gateway.config, options.json_path)
-        async with (
-            event_stream(request, gateway.config) as events,
-            gateway.in_flight.enter(),
-            admitted(
-                gateway.upstream, chat.to_generate_request(), context, options.max_tokens_field
-            ) as answer,
-        ):
-            identity = identify("chatcmpl", options, answer)
-            if not options.stream:
-                [whole] = await collect([answer], options)
-                exchange_of(request).counts = whole.counts
-                return json_response(chat_completion(identity, whole))
-            chunks = ChatChunks(
-                identity,
-                num_candidates=options.num_candidates,
-                include_usage=options.include_usage,
-            )
-            exchange_of(request).counts = await relay(events, [answer], chunks)
+        async with event_stream(request, gateway.config) as events, gateway.in_flight.enter():
+            prompt_token_ids = await self._prompt_token_ids(chat, context)
+            generate = chat.to_generate_request()
+            async with admitted(
+                gateway.upstream, generate, context, options.max_tokens_field
+            ) as answer:
+                identity = identify("chatcmpl", options, answer)
+                if not options.stream:
+                    [whole] = await collect([answer], options)
+                    exchange_of(request).counts = whole.counts
+                    return json_response(chat_completion(identity, whole, prompt_token_ids))
+                chunks = ChatChunks(
+                    identity,
+                    num_candidates=options.num_candidates,
+                    include_usage=options.include_usage,
+                    prompt_token_ids=prompt_token_ids,
+                )
+                exchange_of(request).counts = await relay(events, [answer], chunks)
         return events.response
+
+    async def _prompt_token_ids(
+        self, chat: ChatCompletionRequest, context: CallContext
+    ) -> Sequence[int] | None:
+        """Return the tokens of the prompt; None where nobody asked for token ids."""
+        if not chat.return_token_ids:
+            return None
+        request = chat.to_tokenize_request()
+        return (await self._gateway.upstream.tokenize(request, context)).token_ids

@@ -21,7 +21,7 @@ REFUSED = {
     "guided_grammar": [{}],
     # What is not supported.
     "top_logprobs": [True, 1.5],
-    "prompt_logprobs": [1],
+    "prompt_logprobs": [True, 1.5],
     "tools": [[{"type": "function"}], {}],
     "tool_choice": ["always", 1, {"type": "function"}],
     "functions": [[{"name": "f"}]],
@@ -112,8 +112,8 @@ def test_fields_of_the_other_endpoint_are_refused_where_they_would_change_the_an
     for body, supported in (
         ({"echo": True}, CHAT_FIELDS),
         ({"best_of": 2}, CHAT_FIELDS),
-        ({"return_token_ids": True}, CHAT_FIELDS),
         ({"max_completion_tokens": 5}, COMPLETION_FIELDS),
+        ({"prompt_logprobs": 1}, COMPLETION_FIELDS),
     ):
         with pytest.raises(ApiError) as refusal:
             read_fields(body, supported)

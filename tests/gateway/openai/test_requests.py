@@ -284,3 +284,30 @@ def test_what_is_missing_or_contradicts_is_refused(parse, body, param):
     with pytest.raises(ApiError) as refusal:
         parse(body)
     assert (refusal.value.status, refusal.value.param) == (400, param)
+
+
+def test_both_names_of_the_label():
+    """Each is the label of the contract, the longer one wins, and errors name the one given."""
+    messages = [{"role": "user", "content": "a"}]
+    for body, label, field in (
+        ({"rid": "r"}, "r", "rid"),
+        ({"rid": "r", "request_id": "q"}, "q", "request_id"),
+        ({"request_id": "q"}, "q", "request_id"),
+    ):
+        options = parse_chat_request({"messages": messages, **body}).options
+        assert options.to_generate_request().request_id == label
+        assert options.json_path("request_id") == field
+
+
+def test_what_is_told_of_the_prompt_of_a_chat():
+    """Its tokens are asked of the tokenizer, how likely they were with the answer."""
+    body = {"messages": [{"role": "user", "content": "a"}], "model": "m"}
+    chat = parse_chat_request({**body, "return_token_ids": True, "prompt_logprobs": 3})
+    output = chat.to_generate_request().output
+    assert (output.token_ids, output.prompt_logprobs) == (True, 3)
+    asked = chat.to_tokenize_request()
+    assert (asked.model, asked.chat) == ("m", chat.chat)
+    assert not parse_chat_request(body).to_generate_request().output.HasField("prompt_logprobs")
+    with pytest.raises(ApiError) as refusal:
+        parse_chat_request({**body, "prompt_logprobs": 0, "stream": True})
+    assert (refusal.value.status, refusal.value.param) == (400, "prompt_logprobs")

@@ -195,6 +195,36 @@ def test_log_probabilities_of_a_chat():
     ]
 
 
+def test_token_ids_of_a_chat():
+    """The prompt's stand beside the choices or in the first chunk, those of a text with it."""
+    piece = response("ab", stopping_pb2.FINISH_REASON_END_OF_TEXT)
+    piece.deltas[0].token_ids.extend([4, 5])
+    held_back = pb.GenerateResponse(deltas=[pb.CandidateDelta(token_ids=[3])])
+    answer = join_responses([held_back, piece], num_candidates=1)
+
+    whole = as_json(chat_completion(IDENTITY, answer, prompt_token_ids=(1, 2)))
+    assert whole["prompt_token_ids"] == [1, 2]
+    assert whole["choices"][0]["token_ids"] == [3, 4, 5]
+
+    chunks = ChatChunks(IDENTITY, include_usage=False, num_candidates=2, prompt_token_ids=(1, 2))
+    events = as_json([*chunks.opening(0), *chunks.chunks(0, held_back), *chunks.chunks(0, piece)])
+    assert [event.get("prompt_token_ids") for event in events] == [[1, 2], None, None, None, None]
+    told = [event["choices"][0] for event in events[2:]]
+    assert [(each["delta"], each.get("token_ids")) for each in told] == [
+        ({"content": ""}, [3]),
+        ({"content": "ab"}, [4, 5]),
+        ({}, None),
+    ]
+
+
+def test_token_ids_that_nobody_asked_for_are_not_told():
+    """A response without them has no keys for them."""
+    piece = response("ab", stopping_pb2.FINISH_REASON_END_OF_TEXT)
+    whole = as_json(chat_completion(IDENTITY, join_responses([piece], num_candidates=1)))
+    assert set(whole) == {"id", "object", "created", "model", "choices", "usage"}
+    assert "token_ids" not in whole["choices"][0]
+
+
 def test_several_answers_to_a_chat_are_choices():
     """Each has its index, whole and in a stream."""
     answer = whole(("a", "stop"), ("b", "length"), counts=TokenCounts(5, 3))
