@@ -308,6 +308,8 @@ def test_a_taken_port_is_one_sentence(start, flag, program):
         (["--max-num-seqs", "0"], "headrace-server: --max-num-seqs: '0' must be"),
         (["--max-body-bytes", "few"], "headrace-gateway: --max-body-bytes: 'few' must"),
         (["--model", "/no/such/model"], "headrace-server: --model: there is no directory"),
+        (["/no/such/model"], "headrace-server: --model: there is no directory"),
+        (["a", "--model", "b"], "headrace serve: a and --model are two models; give one of"),
         (["--grpc-port", "many"], "headrace serve: --grpc-port: 'many' must be a port"),
         (["--max-num-seq", "4"], "headrace serve: there is no flag or argument --max-num-seq"),
     ],

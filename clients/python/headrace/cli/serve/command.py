@@ -23,9 +23,9 @@ wait for them."""
 _EPILOG = """\
 examples:
   headrace serve                                     the built-in model
-  headrace serve --model ~/models/Qwen3-0.6B         a directory of safetensors
-  headrace serve --model ~/models/smollm2.Q8_0.gguf  a GGUF file
-  headrace serve --model HuggingFaceTB/SmolLM2-360M-Instruct \\
+  headrace serve ~/models/Qwen3-0.6B                 a directory of safetensors
+  headrace serve ~/models/smollm2.Q8_0.gguf          a GGUF file
+  headrace serve HuggingFaceTB/SmolLM2-360M-Instruct \\
     --served-model-name small tiny                   of the Hub, with two names
   headrace serve --config headrace.yaml              what the file says
 
@@ -46,7 +46,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "serve",
         help="serve a model over gRPC and HTTP",
-        usage="headrace serve [flags]",
+        usage="headrace serve [MODEL] [flags]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
@@ -60,6 +60,7 @@ def run(given: argparse.Namespace) -> int:
 
     from headrace.cli.serve.supervisor import supervise
 
+    _take_model_argument(given)
     missing = _missing_packages("server", "gateway")
     if missing:
         raise CommandError(
@@ -69,6 +70,14 @@ def run(given: argparse.Namespace) -> int:
     return asyncio.run(
         supervise(arguments_for(Program.SERVER, given), arguments_for(Program.GATEWAY, given))
     )
+
+
+def _take_model_argument(given: argparse.Namespace) -> None:
+    if given.model_argument is None:
+        return
+    if "model" in given:
+        given.parser.error(f"{given.model_argument} and --model are two models; give one of them")
+    given.model = given.model_argument
 
 
 def _missing_packages(*extras: str) -> list[str]:

@@ -243,6 +243,10 @@ def add_flags(parser: Parser) -> None:
     """Add all flags to a parser; those that are not given are not in its namespace."""
     for title, flags in FLAGS.items():
         group = parser.add_argument_group(title)
+        if title == "model":
+            group.add_argument(
+                "model_argument", nargs="?", metavar="MODEL", help="the same as --model MODEL"
+            )
         for flag in flags:
             text = f"{flag.help} (default: {flag.default})".replace("%", "%%")
             if flag.metavar is None:
