@@ -27,28 +27,15 @@ void normalise(float* x, const float* weight, float epsilon, int width) {
   for (int i = 0; i < width; i += kLanes) store(x + i, load(x + i) * factor * load(weight + i));
 }
 
-// Working memory for the rows of one product, as floats or as groups.
-union Workspace {
-  void* memory;
-  float* floats;
-  InputGroup* groups;
-
-  Inputs inputs() const {
-    Inputs result;
-    result.floats = floats;
-    return result;
-  }
-};
-
 // Writes row `row` of a product with `w`: input i and the seven after it are `values(i)`.
 template <class Values>
-void write_row(const Weights& w, int64_t row, Values values, Workspace out) {
+void write_row(const Weights& w, int64_t row, Values values, void* workspace) {
   if (w.format == Format::kFp16) {
-    float* to = out.floats + row * w.inputs;
+    float* to = static_cast<float*>(workspace) + row * w.inputs;
     for (int i = 0; i < w.inputs; i += kLanes) store(to + i, values(i));
     return;
   }
-  InputGroup* to = out.groups + row * (w.inputs / kGroup);
+  InputGroup* to = static_cast<InputGroup*>(workspace) + row * (w.inputs / kGroup);
   for (int i = 0; i < w.inputs; i += kGroup, ++to) {
     const Floats x[] = {values(i), values(i + 8), values(i + 16), values(i + 24)};
     round_group(x, to);
@@ -57,24 +44,22 @@ void write_row(const Weights& w, int64_t row, Values values, Workspace out) {
 
 Floats silu(Floats x) { return x / (broadcast(1.0f) + exp(zero() - x)); }
 
-// Takes its share of the panels of `w` and hands the product of each to
-// `finish(first output, sums [rows, 16], width)`. `sums` holds `kTogether` panels.
+// Takes its share of the panels of `w` and hands each output of the product to
+// `finish(row, output, y)`.
 template <class Finish>
-void multiply(const Weights& w, Inputs x, int rows, Shares& shares, float* sums, Finish finish) {
+void multiply(const Weights& w, Inputs x, int rows, Shares& shares, Finish finish) {
+  float* const sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
   for (Range part; shares.take(kTogether, &part);) {
     const int panels = part.end - part.begin;
     multiply_panels(w, part.begin, panels, x, rows, sums);
+    const float* panel = sums;
     for (int p = 0; p < panels; ++p) {
-      const int output = (part.begin + p) * kPanel;
-      finish(output, sums + static_cast<int64_t>(p) * rows * kPanel, std::min(kPanel, w.outputs - output));
+      const int first = (part.begin + p) * kPanel;
+      const int width = std::min(kPanel, w.outputs - first);
+      for (int r = 0; r < rows; ++r, panel += kPanel) {
+        for (int i = 0; i < width; ++i) finish(r, first + i, panel[i]);
+      }
     }
-  }
-}
-
-template <class Finish>
-void for_each_output(int rows, const float* sums, int width, Finish finish) {
-  for (int r = 0; r < rows; ++r) {
-    for (int i = 0; i < width; ++i) finish(r, i, sums[r * kPanel + i]);
   }
 }
 
@@ -157,28 +142,27 @@ void store_token(const float* keys, const float* values, const Cache<T>& cache, 
 template <class Source>
 Inputs normalised_rows(const float* x, const Norm& norm, const Weights& w, int rows, Source source,
                        void* workspace) {
-  const Workspace out{workspace};
   const Range part = my_part(rows);
   for (uint32_t r = part.begin; r < part.end; ++r) {
     const float* from = x + source(r) * w.inputs;
     const Floats factor = broadcast(norm_factor(from, norm.epsilon, w.inputs));
-    write_row(w, r, [&](int i) { return load(from + i) * factor * load(norm.weight + i); }, out);
+    write_row(w, r, [&](int i) { return load(from + i) * factor * load(norm.weight + i); },
+              workspace);
   }
 #pragma omp barrier
-  return out.inputs();
+  return {workspace};
 }
 
 // The same of rows as they are.
 Inputs plain_rows(const float* x, const Weights& w, int rows, void* workspace) {
-  if (w.format == Format::kFp16) return Inputs{x};
-  const Workspace out{workspace};
+  if (w.format == Format::kFp16) return {x};
   const Range part = my_part(rows);
   for (uint32_t r = part.begin; r < part.end; ++r) {
     const float* from = x + static_cast<int64_t>(r) * w.inputs;
-    write_row(w, r, [&](int i) { return load(from + i); }, out);
+    write_row(w, r, [&](int i) { return load(from + i); }, workspace);
   }
 #pragma omp barrier
-  return out.inputs();
+  return {workspace};
 }
 
 int64_t same_row(int row) { return row; }
@@ -271,8 +255,7 @@ void attend_tokens(const float* queries, const KvLayer& layer, int heads, int to
 
 extern "C" {
 
-// In all of them `workspace` is memory for the inputs of a product: as many floats as the rows have
-// inputs.
+// `workspace` is memory for the inputs of a product: as many floats as the rows have inputs.
 
 // queries [tokens, heads * head_dim] from hidden [tokens, inputs]; keys and values go to `slots`.
 void headrace_project_and_store(const float* hidden, int32_t tokens, const Projection* projection,
@@ -287,11 +270,8 @@ void headrace_project_and_store(const float* hidden, int32_t tokens, const Proje
   {
     const Inputs x =
         normalised_rows(hidden, projection->input_norm, w, tokens, same_row, workspace);
-    float* sums = scratch(static_cast<size_t>(tokens) * kTogether * kPanel);
-    multiply(w, x, tokens, shares, sums, [&](int first, const float* result, int width) {
-      for_each_output(tokens, result, width, [&](int row, int i, float y) {
-        projected[static_cast<int64_t>(row) * w.outputs + first + i] = y;
-      });
+    multiply(w, x, tokens, shares, [&](int row, int output, float y) {
+      projected[static_cast<int64_t>(row) * w.outputs + output] = y;
     });
 #pragma omp barrier
 #pragma omp for schedule(static)
@@ -337,11 +317,8 @@ void headrace_add_product(float* hidden, const float* x, int32_t rows, const Wei
 #pragma omp parallel
   {
     const Inputs inputs = plain_rows(x, w, rows, workspace);
-    float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
-    multiply(w, inputs, rows, shares, sums, [&](int first, const float* result, int width) {
-      for_each_output(rows, result, width, [&](int row, int i, float y) {
-        hidden[static_cast<int64_t>(row) * w.outputs + first + i] += y;
-      });
+    multiply(w, inputs, rows, shares, [&](int row, int output, float y) {
+      hidden[static_cast<int64_t>(row) * w.outputs + output] += y;
     });
   }
 }
@@ -383,11 +360,8 @@ void headrace_head(const float* hidden, const int64_t* indices, int32_t rows, co
   {
     const Inputs x = normalised_rows(
         hidden, *norm, w, rows, [&](int row) { return indices[row]; }, workspace);
-    float* sums = scratch(static_cast<size_t>(rows) * kTogether * kPanel);
-    multiply(w, x, rows, shares, sums, [&](int first, const float* result, int width) {
-      for_each_output(rows, result, width, [&](int row, int i, float y) {
-        logits[static_cast<int64_t>(row) * w.outputs + first + i] = y;
-      });
+    multiply(w, x, rows, shares, [&](int row, int output, float y) {
+      logits[static_cast<int64_t>(row) * w.outputs + output] = y;
     });
   }
 }

@@ -73,9 +73,8 @@ enum class Numbers {
 template <Numbers numbers>
 struct Sums;
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-
 #if defined(__AVX512VNNI__)
+
 struct Quads {
   __m512i v;
 };
@@ -93,7 +92,9 @@ inline Words dot(Words sum, Quads weights, int32_t inputs) {
   return _mm512_dpbusd_epi32(sum, weights.v, _mm512_set1_epi32(inputs));
 }
 inline Panel to_floats(Words a) { return {_mm512_cvtepi32_ps(a)}; }
-#else
+
+#elif defined(__AVX2__)
+
 struct Quads {
   __m256i lo, hi;
 };
@@ -116,13 +117,18 @@ inline Quads operator^(Quads a, int8_t mask) {
 inline Quads shifted_right(Quads a) {
   return {_mm256_srli_epi16(a.lo, 4), _mm256_srli_epi16(a.hi, 4)};
 }
+inline Panel to_floats(Words a) { return {{_mm256_cvtepi32_ps(a.lo)}, {_mm256_cvtepi32_ps(a.hi)}}; }
+#if defined(__AVXVNNI__)
 inline Words dot(Words sum, Quads weights, int32_t inputs) {
   const __m256i all = _mm256_set1_epi32(inputs);
   return {_mm256_dpbusd_avx_epi32(sum.lo, weights.lo, all),
           _mm256_dpbusd_avx_epi32(sum.hi, weights.hi, all)};
 }
-inline Panel to_floats(Words a) { return {{_mm256_cvtepi32_ps(a.lo)}, {_mm256_cvtepi32_ps(a.hi)}}; }
 #endif
+
+#endif
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 
 // The instruction takes unsigned bytes and signed ones, so the weights are raised by 128, and the
 // sums begin at -128 times that of the inputs.
@@ -146,36 +152,19 @@ struct Sums<Numbers::kNibble> {
 
 #elif defined(__AVX2__)
 
-struct Quads {
-  __m256i lo, hi;
-};
-inline Quads load_quads(const uint8_t* p) {
-  const __m256i* from = reinterpret_cast<const __m256i*>(p);
-  return {_mm256_loadu_si256(from), _mm256_loadu_si256(from + 1)};
-}
 inline Quads load_signed(const uint8_t* p) { return load_quads(p); }
-inline Quads operator&(Quads a, int8_t mask) {
-  const __m256i all = _mm256_set1_epi8(mask);
-  return {_mm256_and_si256(a.lo, all), _mm256_and_si256(a.hi, all)};
-}
-inline Quads shifted_right(Quads a) {
-  return {_mm256_srli_epi16(a.lo, 4), _mm256_srli_epi16(a.hi, 4)};
-}
-inline Panel to_floats(__m256i lo, __m256i hi) {
-  return {{_mm256_cvtepi32_ps(lo)}, {_mm256_cvtepi32_ps(hi)}};
-}
 inline __m256i pairs_added(__m256i words) { return _mm256_madd_epi16(words, _mm256_set1_epi16(1)); }
 
 template <>
 struct Sums<Numbers::kSigned> {
-  __m256i lo, hi;
-  void start(int32_t) { lo = hi = _mm256_setzero_si256(); }
+  Words v;
+  void start(int32_t) { v = all_words(0); }
   void add(Quads weights, int32_t inputs) {
     const __m256i all = _mm256_set1_epi32(inputs);
-    lo = _mm256_add_epi32(lo, product(weights.lo, all));
-    hi = _mm256_add_epi32(hi, product(weights.hi, all));
+    v.lo = _mm256_add_epi32(v.lo, product(weights.lo, all));
+    v.hi = _mm256_add_epi32(v.hi, product(weights.hi, all));
   }
-  Panel floats() const { return to_floats(lo, hi); }
+  Panel floats() const { return to_floats(v); }
 
  private:
   // The instruction takes unsigned bytes and signed ones, so the inputs take on the sign of the
@@ -188,14 +177,14 @@ struct Sums<Numbers::kSigned> {
 
 template <>
 struct Sums<Numbers::kNibble> {
-  __m256i lo, hi;  // 16 bits, as sixteen products of at most 15 x 127 fit
-  void start(int32_t) { lo = hi = _mm256_setzero_si256(); }
+  Words v;  // of 16 bits, as sixteen products of at most 15 x 127 fit
+  void start(int32_t) { v = all_words(0); }
   void add(Quads weights, int32_t inputs) {
     const __m256i all = _mm256_set1_epi32(inputs);
-    lo = _mm256_add_epi16(lo, _mm256_maddubs_epi16(weights.lo, all));
-    hi = _mm256_add_epi16(hi, _mm256_maddubs_epi16(weights.hi, all));
+    v.lo = _mm256_add_epi16(v.lo, _mm256_maddubs_epi16(weights.lo, all));
+    v.hi = _mm256_add_epi16(v.hi, _mm256_maddubs_epi16(weights.hi, all));
   }
-  Panel floats() const { return to_floats(pairs_added(lo), pairs_added(hi)); }
+  Panel floats() const { return to_floats({pairs_added(v.lo), pairs_added(v.hi)}); }
 };
 
 #else

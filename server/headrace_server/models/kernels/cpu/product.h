@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "panel.h"
@@ -49,11 +50,12 @@ struct InputGroup {
   int32_t number_sum;
 };
 
-// The rows that a matrix is multiplied with, as its format wants them: floats [rows, inputs] or
-// groups [rows, inputs / 32].
-union Inputs {
-  const float* floats;
-  const InputGroup* groups;
+// The rows that a matrix is multiplied with, as its format wants them.
+struct Inputs {
+  const void* rows;
+
+  const float* floats() const { return static_cast<const float*>(rows); }  // [rows, inputs]
+  const InputGroup* groups() const { return static_cast<const InputGroup*>(rows); }  // [rows, inputs / 32]
 };
 
 inline int32_t four(const int8_t* numbers) {
@@ -81,7 +83,8 @@ inline void round_group(const Floats (&x)[kGroup / kLanes], InputGroup* out) {
   const float number_sum = sum(total);
   out->scale = most / 127.0f + sum(spoilt);
   out->sum = out->scale * number_sum;
-  out->number_sum = static_cast<int32_t>(number_sum);
+  // NaN is no whole number; the scale spoils what is made of any.
+  out->number_sum = std::isnan(out->sum) ? 0 : static_cast<int32_t>(number_sum);
 }
 
 // A group of a panel in eight bits: 16 fp16 scales, then 8 x 16 x 4 signed numbers.
@@ -219,9 +222,9 @@ inline void multiply_panels(const Weights& w, int first, int panels, Inputs x, i
   const uint8_t* data = w.data + first * stride;
   const int groups = w.inputs / kGroup;
   switch (w.format) {
-    case Format::kFp16: multiply_halves(data, stride, panels, w.inputs, x.floats, rows, sums); break;
-    case Format::kInt8: multiply_bytes<Int8Group>(data, stride, panels, groups, x.groups, rows, sums); break;
-    case Format::kInt4: multiply_bytes<Int4Group>(data, stride, panels, groups, x.groups, rows, sums); break;
+    case Format::kFp16: multiply_halves(data, stride, panels, w.inputs, x.floats(), rows, sums); break;
+    case Format::kInt8: multiply_bytes<Int8Group>(data, stride, panels, groups, x.groups(), rows, sums); break;
+    case Format::kInt4: multiply_bytes<Int4Group>(data, stride, panels, groups, x.groups(), rows, sums); break;
   }
   if (w.bias == nullptr) return;
   for (int p = 0; p < panels; ++p) {
