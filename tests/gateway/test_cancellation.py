@@ -8,10 +8,12 @@ import pytest
 
 from tests.client.scripted_server import BOUND_SECONDS, Admit, Hold, end, piece
 
-PATHS = ["/v1/chat/completions", "/v1/completions"]
+PATHS = ["/v1/chat/completions", "/v1/completions", "/v1/responses"]
 
 
 def body_for(path, stream):
+    if path == "/v1/responses":
+        return {"input": "Hi", "stream": stream}
     prompt = {"prompt": "Hi"} if path == "/v1/completions" else {}
     return {"messages": [{"role": "user", "content": "Hi"}], **prompt, "stream": stream}
 
