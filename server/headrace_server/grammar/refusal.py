@@ -33,6 +33,8 @@ _NOUNS: Final = {
 _KEYWORDS: Final = re.compile(r"Unimplemented keys: (\[.*\])")
 _FORMAT: Final = re.compile(r"Unknown format: (.*)")
 _ONE_OF: Final = "oneOf constraints are not supported"
+_DIGITS: Final = "Value for 'multipleOf' has too many digits"
+_RANGE: Final = re.compile(r"Failed to generate regex for (integer|float) range")
 _LIMIT: Final = re.compile(
     r"too (big|large|complex|many|deeply)|fuel exhausted|precomputation failed|recursion limit",
     re.IGNORECASE,
@@ -42,6 +44,10 @@ _TOKEN: Final = "no tokenizer - can't validate"
 _REMOTE: Final = re.compile(r"Resource '(.*)' is not present in a registry")
 
 _DEAD_END: Final = "NoExtension"
+
+# The library follows bounds of 18 digits, and not all of 19.
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_LEAST_LARGE_BOUND: Final = 10**18 - 100  # as near to 10**18 as floats come
 
 # Where the library quotes a pattern, with what is wrong with it in a line of its own.
 _REGEX_ERROR: Final = re.compile(r"^error: (.*)$", re.MULTILINE)
@@ -82,6 +88,12 @@ def explain(spec: ConstraintSpec, error: str) -> str:
         place = _place(spec, lambda schema: "oneOf" in schema)
         what = f'"oneOf"{place} with alternatives that are not plainly exclusive'
         return _unsupported(spec, what, "use anyOf")
+    if _RANGE.search(error):
+        what = f"a bound of more than 18 digits{_place(spec, _has_large_bound)}"
+        return _unsupported(spec, what)
+    if error.startswith(_DIGITS):
+        place = _place(spec, lambda schema: "multipleOf" in schema)
+        return _unsupported(spec, f'"multipleOf"{place} with too many digits')
     if remote := _REMOTE.search(error):
         return _unsupported(spec, f'another document, "{_shorten(remote.group(1))}"')
     if _LIMIT.search(error):
@@ -115,6 +127,11 @@ def _place(spec: ConstraintSpec, predicate: Callable[[dict[str, Any]], bool]) ->
         return ""
     place = find_schema(json.loads(spec.schema_json), predicate)
     return "" if place is None else f" at {_shorten(place)}"
+
+
+def _has_large_bound(schema: dict[str, Any]) -> bool:
+    bounds = [schema[name] for name in _BOUNDS if name in schema]
+    return any(isinstance(each, int | float) and abs(each) >= _LEAST_LARGE_BOUND for each in bounds)
 
 
 def _reason(spec: ConstraintSpec, error: str) -> str:

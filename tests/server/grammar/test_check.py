@@ -80,6 +80,15 @@ REFUSED_SCHEMAS = [
         {"type": "integer", "minimum": 5, "maximum": 3},
         "cannot be used: Unsatisfiable schema: minimum (5) is greater than maximum (3).",
     ),
+    (
+        {"properties": {"n": {"type": "integer", "minimum": -(2**63)}}},
+        "uses a bound of more than 18 digits at #/properties/n, which is not supported; "
+        "leave it out.",
+    ),
+    (
+        {"items": {"type": "integer", "multipleOf": 2**40}},
+        'uses "multipleOf" at #/items with too many digits, which is not supported; leave it out.',
+    ),
     ({"type": "string", "pattern": "["}, "cannot be used: unclosed character class."),
     ({"properties": 3}, "cannot be used: properties must be an object."),
     (False, "cannot be used: it must be a JSON object."),
