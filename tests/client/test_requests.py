@@ -14,6 +14,7 @@ from headrace.v1.inference_service_pb2 import GenerateRequest
 
 ALL_OPTIONS = {
     "model": "tiny",
+    "add_special_tokens": False,
     "temperature": 0.0,
     "top_p": 0.5,
     "top_k": 0,
@@ -35,6 +36,7 @@ ALL_OPTIONS = {
     "max_seconds": 90,
     "output_text": False,
     "output_token_ids": False,
+    "output_special_tokens": True,
     "top_logprobs": 0,
     "prompt_logprobs": 3,
     "priority": -7,
@@ -48,6 +50,7 @@ ALL_FIELDS = """
     model: "tiny"
     request_id: "label"
     text: "Hi"
+    add_special_tokens: false
     sampling {
       temperature: 0 top_p: 0.5 top_k: 0 min_p: 0.25 seed: -9223372036854775808
       presence_penalty: 0 frequency_penalty: -0.5 repetition_penalty: 1.5
@@ -61,7 +64,7 @@ ALL_FIELDS = """
     constraint { regex: "a+" }
     output {
       text: false token_ids: false chunking { min_tokens: 8 max_delay { } }
-      top_logprobs: 0 prompt_logprobs: 3
+      top_logprobs: 0 prompt_logprobs: 3 special_tokens: true
     }
     priority: -7
     cache_salt: "salt"

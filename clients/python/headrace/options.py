@@ -65,6 +65,8 @@ class PromptOptions(TypedDict, total=False):
         parallel_tool_calls: whether an answer may have several calls. Default: True.
         template_arguments: further variables of the chat template, such as
             ``{"enable_thinking": False}``.
+        add_special_tokens: whether a prompt as text gets the tokens that the model has
+            around a text, such as that of its start. Default: True.
         model: the name of the model or an alias. Default: the served model.
         timeout: the longest time for the call, in seconds; past it the work is
             stopped and `DeadlineExceededError` raised. Default: no limit.
@@ -78,6 +80,7 @@ class PromptOptions(TypedDict, total=False):
     tool_choice: str | None
     parallel_tool_calls: bool | None
     template_arguments: Mapping[str, Any] | None
+    add_special_tokens: bool | None
     model: str | None
     timeout: float | None
 
@@ -122,6 +125,8 @@ class GenerateOptions(PromptOptions, total=False):
             it is, with `FinishReason.TIME_LIMIT`. Default: no limit.
         output_text: whether the answer carries text. Default: True.
         output_token_ids: whether the answer carries token ids. Default: True.
+        output_special_tokens: whether control tokens have their names in the text, but for
+            the one that ends it. Default: False.
         top_logprobs: the number of the most likely tokens, 0 to 20, to tell with the log
             probability of each output token. Default: no log probabilities are told.
         prompt_logprobs: the same for the tokens of the prompt; with
@@ -160,6 +165,7 @@ class GenerateOptions(PromptOptions, total=False):
     max_seconds: float | None
     output_text: bool | None
     output_token_ids: bool | None
+    output_special_tokens: bool | None
     top_logprobs: int | None
     prompt_logprobs: int | None
     priority: int | None

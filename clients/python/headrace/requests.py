@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _FIELD_OF_OPTION = {
     "model": "model",
+    "add_special_tokens": "add_special_tokens",
     "temperature": "sampling.temperature",
     "top_p": "sampling.top_p",
     "top_k": "sampling.top_k",
@@ -39,6 +40,7 @@ _FIELD_OF_OPTION = {
     "max_seconds": "max_duration",
     "output_text": "output.text",
     "output_token_ids": "output.token_ids",
+    "output_special_tokens": "output.special_tokens",
     "top_logprobs": "output.top_logprobs",
     "prompt_logprobs": "output.prompt_logprobs",
     "priority": "priority",
@@ -80,7 +82,8 @@ def tokenize_request(prompt: str | None, options: PromptOptions) -> TokenizeRequ
     values = _given(options, PromptOptions)
     request = TokenizeRequest()
     _set_prompt(request, prompt, values)
-    set_field(request, "model", "model", values.get("model"))
+    for option in ("model", "add_special_tokens"):
+        set_field(request, option, option, values.get(option))
     return request
 
 

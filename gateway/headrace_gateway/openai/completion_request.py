@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headrace.v1 import inference_service_pb2
 from headrace_gateway.openai.api_error import invalid_field
 from headrace_gateway.openai.completion_choices import Shape
 from headrace_gateway.openai.fields import COMPLETION_FIELDS, read_fields
@@ -13,7 +14,6 @@ from headrace_gateway.openai.options import Options, read_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headrace.v1 import inference_service_pb2
     from headrace_gateway.openai.prompts import Prompt
 
 DEFAULT_MAX_TOKENS = 16
@@ -31,6 +31,8 @@ class CompletionRequest:
         logprobs: how many rivals are told for each token; None tells no log probabilities.
         best_of: how many answers are made for each prompt, to return the best.
         return_token_ids: whether the ids of the tokens are told.
+        add_special_tokens: whether a text gets the tokens that the model has around one; None
+            leaves it to the server.
     """
 
     options: Options
@@ -39,6 +41,7 @@ class CompletionRequest:
     logprobs: int | None
     best_of: int
     return_token_ids: bool
+    add_special_tokens: bool | None
 
     @property
     def shape(self) -> Shape:
@@ -53,6 +56,12 @@ class CompletionRequest:
     def to_generate_requests(self) -> list[inference_service_pb2.GenerateRequest]:
         """Return a request of the contract for each prompt."""
         return [self._to_generate_request(index) for index in range(len(self.prompts))]
+
+    def to_tokenize_request(self, prompt: str) -> inference_service_pb2.TokenizeRequest:
+        """Return the request for the tokens of one of the prompts."""
+        return inference_service_pb2.TokenizeRequest(
+            model=self.options.model, text=prompt, add_special_tokens=self.add_special_tokens
+        )
 
     def json_path(self, path: str) -> str | None:
         """Return the JSON path of a field of the contract; None where there is none."""
@@ -73,6 +82,8 @@ class CompletionRequest:
         else:
             request.token_ids.ids.extend(prompt)
             request.token_ids.SetInParent()
+        if self.add_special_tokens is not None:
+            request.add_special_tokens = self.add_special_tokens
         self._ask_for_more_than_text(request)
         return request
 
@@ -109,6 +120,7 @@ def parse_completion_request(body: Mapping[str, object]) -> CompletionRequest:
         logprobs,
         _best_of(values, options),
         values.get("return_token_ids", False),
+        values.get("add_special_tokens"),
     )
 
 

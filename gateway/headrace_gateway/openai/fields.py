@@ -47,6 +47,7 @@ _COMMON: dict[str, Reader] = {
     "stop_token_ids": field_types.int32_list,
     "ignore_eos": field_types.boolean,
     "include_stop_str_in_output": field_types.boolean,
+    "skip_special_tokens": field_types.boolean,
     **FORM_FIELDS,
     "priority": field_types.negated_int32,
     "cache_salt": field_types.text,
@@ -72,6 +73,7 @@ CHAT_FIELDS: dict[str, Reader] = {
 COMPLETION_FIELDS: dict[str, Reader] = {
     **_COMMON,
     "prompt": parse_prompts,
+    "add_special_tokens": field_types.boolean,
     "echo": field_types.boolean,
     "logprobs": field_types.count_or_false,
     "best_of": field_types.int32,
@@ -83,6 +85,8 @@ TOKENIZE_FIELDS: dict[str, Reader] = {
     "model": field_types.text,
     "prompt": field_types.text,
     "content": field_types.text,
+    "add_special_tokens": field_types.boolean,
+    "add_special": field_types.boolean,
 }
 """The fields of a text to turn into tokens; a chat has those of a chat."""
 
@@ -114,7 +118,7 @@ NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
     "allowed_token_ids": (),
     "logits_processors": _NOTHING,
     "truncate_prompt_tokens": (),
-    "skip_special_tokens": (True,),
+    "add_special_tokens": (False,),
     "return_tokens_as_token_ids": (False,),
     "chat_template": (),
     "chat_template_kwargs": ({},),
@@ -141,8 +145,6 @@ nothing reads them.
 
 
 TOKENIZE_NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {
-    "add_special_tokens": (True,),
-    "add_special": (True,),
     "parse_special": (True,),
     "return_token_strs": (False,),
     "with_pieces": (False,),

@@ -44,6 +44,8 @@ _JSON_PATHS = {
     "priority": "priority",
     "cache_salt": "cache_salt",
     "sampling.candidate_count": "n",
+    "add_special_tokens": "add_special_tokens",
+    "output.special_tokens": "skip_special_tokens",
     "output.top_logprobs": "top_logprobs",
     "output.prompt_logprobs": "prompt_logprobs",
     **{f"sampling.{name}": name for name in _SAMPLING},
@@ -67,6 +69,7 @@ class Options:
         stopping: as in the contract, without max_output_tokens.
         num_candidates: how many answers each prompt gets, as asked for.
         top_logprobs: as in the contract; None tells no log probabilities.
+        show_special_tokens: whether control tokens have their names in the text.
         form: that of the answers; None for any.
         priority: as in the contract.
         cache_salt: as in the contract.
@@ -83,6 +86,7 @@ class Options:
     stopping: stopping_pb2.Stopping
     num_candidates: int
     top_logprobs: int | None
+    show_special_tokens: bool
     form: Form | None
     priority: int
     cache_salt: str
@@ -102,6 +106,8 @@ class Options:
             request.stopping.max_output_tokens = self.max_tokens
         if self.top_logprobs is not None:
             request.output.top_logprobs = self.top_logprobs
+        if self.show_special_tokens:
+            request.output.special_tokens = True
         if not self.stream:
             request.output.chunking.CopyFrom(output_pb2.Chunking(whole=True))
         return request
@@ -152,6 +158,7 @@ def read_options(
         stopping=_stopping(values),
         num_candidates=values.get("n", 1),
         top_logprobs=_top_logprobs(values),
+        show_special_tokens=not values.get("skip_special_tokens", True),
         form=read_form(values),
         priority=values.get("priority", 0),
         cache_salt=values.get("cache_salt", ""),

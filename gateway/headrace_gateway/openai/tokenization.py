@@ -66,7 +66,11 @@ def parse_tokenize_request(body: Mapping[str, object]) -> TokenizeRequest:
     if name == "messages":
         return _chat(body)
     values = read_fields(body, TOKENIZE_FIELDS, TOKENIZE_NEUTRAL_VALUES)
-    message = pb.TokenizeRequest(model=values.get("model", ""), text=values[name])
+    message = pb.TokenizeRequest(
+        model=values.get("model", ""),
+        text=values[name],
+        add_special_tokens=values.get("add_special_tokens", values.get("add_special")),
+    )
     return TokenizeRequest(message, {"model": "model", "text": name}.get)
 
 

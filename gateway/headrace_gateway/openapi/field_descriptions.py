@@ -28,8 +28,15 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
     "stop_token_ids": "at most 64 token ids",
     "ignore_eos": "true: run on past the model's end of text",
     "include_stop_str_in_output": "true: keep the stop in the text",
+    "skip_special_tokens": (
+        "false: control tokens have their names in the text, but for the one that ends it"
+    ),
     "stream": "true: send the answer as it is made",
     "stream_options": '`{"include_usage": true}`, with `stream` only',
+    "add_special_tokens": (
+        "false: a text does not get the tokens that the model has around one, such as that of "
+        "its start"
+    ),
     "echo": (
         "true: each text begins with its prompt; that of token ids shows control tokens "
         "by their names"
@@ -86,5 +93,6 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
     "rid": "another name of `request_id`, which wins",
     "content": "the same under llama.cpp's name",
     "tokens": "token ids",
+    "add_special": "llama.cpp's name for `add_special_tokens`, which wins",
 }
 """Those of each supported field."""

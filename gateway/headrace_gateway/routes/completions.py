@@ -68,7 +68,7 @@ class Completions:
         if isinstance(prompt, str):
             token_ids: tuple[int, ...] | None = None
             if body.return_token_ids:
-                request = pb.TokenizeRequest(model=model, text=prompt)
+                request = body.to_tokenize_request(prompt)
                 token_ids = tuple((await upstream.tokenize(request, context)).token_ids)
             return PromptView(prompt if body.echo else "", token_ids)
         echo = ""

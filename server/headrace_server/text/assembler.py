@@ -52,6 +52,7 @@ class CandidateAssembler:
         self._stopping = request.stopping
         self._wants_text = request.want_text
         self._wants_logprobs = request.num_top_logprobs is not None
+        self._shows_special_tokens = request.show_special_tokens
         self._wants_tokens = request.want_token_ids or self._wants_logprobs
         # Without text, too, the end tells whether there were calls.
         reads_text = (
@@ -140,7 +141,7 @@ class CandidateAssembler:
         token_id = tokens.token_ids[index]
         self._count(token_id)
         if self._detokenizer is not None:
-            shown = token_id in self._shown_token_ids
+            shown = self._shows_special_tokens or token_id in self._shown_token_ids
             text = self._detokenizer.feed(token_id, show_special=shown)
             if self._wants_logprobs:
                 token_bytes = self._detokenizer.fed_bytes(token_id, text, show_special=shown)

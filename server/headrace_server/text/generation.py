@@ -18,9 +18,15 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """A prompt given to the tokenizer as it is."""
+    """A prompt given to the tokenizer as it is.
+
+    Args:
+        text: of the prompt.
+        add_special_tokens: whether it gets the tokens that the model has around a text.
+    """
 
     text: str
+    add_special_tokens: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,7 @@ class GenerationRequest:
         num_candidates: how many answers to the prompt.
         want_text: whether deltas carry text.
         want_token_ids: whether deltas carry token ids.
+        show_special_tokens: whether control tokens have their names in the text.
         num_top_logprobs: how many of the most likely tokens are told with the log probability
             of each output token; None wants no log probabilities.
         num_prompt_top_logprobs: the same for the prompt.
@@ -153,6 +160,7 @@ class GenerationRequest:
     num_candidates: int = 1
     want_text: bool = True
     want_token_ids: bool = False
+    show_special_tokens: bool = False
     num_top_logprobs: int | None = None
     num_prompt_top_logprobs: int | None = None
     chunking: Chunking = Chunking()

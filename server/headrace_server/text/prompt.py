@@ -45,8 +45,8 @@ def prompt_field(prompt: Prompt) -> str:
 def prompt_length(prompt: Prompt) -> int:
     """Return the number of characters, or of ids, from which a prompt is made."""
     match prompt:
-        case TextPrompt(text):
-            return len(text)
+        case TextPrompt():
+            return len(prompt.text)
         case TokenPrompt(token_ids):
             return len(token_ids)
         case ChatPrompt():
@@ -76,9 +76,9 @@ def tokenize(
     match prompt:
         case TokenPrompt(token_ids):
             tokenized = TokenizedPrompt(token_ids, None)
-        case TextPrompt(text):
-            _check_unicode(field, [text])
-            tokenized = _tokenize_text(model, text, max_tokens)
+        case TextPrompt():
+            _check_unicode(field, [prompt.text])
+            tokenized = _tokenize_text(model, prompt, max_tokens)
         case ChatPrompt():
             closes_reasoning = has_form or prompt.tool_use.is_forced
             tokenized = _tokenize_chat(model, prompt, max_tokens, closes_reasoning)
@@ -128,10 +128,10 @@ def _check_unicode(field: str, texts: Iterable[str]) -> None:
         raise InvalidFieldError(field, message) from error
 
 
-def _tokenize_text(model: TextModel, text: str, max_tokens: int | None) -> TokenizedPrompt:
-    _check_length(model, "text", text, max_tokens)
-    token_ids = model.tokenizer.encode(text, add_special_tokens=True)
-    return TokenizedPrompt(tuple(token_ids), text)
+def _tokenize_text(model: TextModel, prompt: TextPrompt, max_tokens: int | None) -> TokenizedPrompt:
+    _check_length(model, "text", prompt.text, max_tokens)
+    token_ids = model.tokenizer.encode(prompt.text, add_special_tokens=prompt.add_special_tokens)
+    return TokenizedPrompt(tuple(token_ids), prompt.text)
 
 
 def _tokenize_chat(

@@ -30,7 +30,8 @@ REFUSED = {
     "audio": [{"voice": "alloy"}],
     "suffix": ["!"],
     "bad_words": [["no"]],
-    "skip_special_tokens": [False],
+    "skip_special_tokens": [0, "no"],
+    "add_special_tokens": [0],
     "chat_template": ["{{ messages }}"],
     "chat_template_kwargs": [["enable_thinking"], "{}"],
     "use_beam_search": [True],
@@ -40,7 +41,6 @@ NEUTRAL = {
     "tools": [None],
     "tool_choice": [None],
     "modalities": [["text"]],
-    "skip_special_tokens": [True],
     "suffix": ["", None],
     # No effect on the text, whatever they say.
     "user": ["alice", 5],
@@ -112,6 +112,7 @@ def test_fields_of_the_other_endpoint_are_refused_where_they_would_change_the_an
     for body, supported in (
         ({"echo": True}, CHAT_FIELDS),
         ({"best_of": 2}, CHAT_FIELDS),
+        ({"add_special_tokens": True}, CHAT_FIELDS),
         ({"max_completion_tokens": 5}, COMPLETION_FIELDS),
         ({"prompt_logprobs": 1}, COMPLETION_FIELDS),
     ):

@@ -43,6 +43,7 @@ def test_every_supported_field_of_a_chat_arrives():
             "min_tokens": 2,
             "ignore_eos": True,
             "include_stop_str_in_output": True,
+            "skip_special_tokens": False,
             "add_generation_prompt": False,
             "continue_final_message": True,
             "request_id": "r",
@@ -78,7 +79,7 @@ def test_every_supported_field_of_a_chat_arrives():
         constraint { regex: "a+" }
         priority: 3
         cache_salt: "salt"
-        output { top_logprobs: 3 }
+        output { top_logprobs: 3 special_tokens: true }
         """
     )
 
@@ -311,3 +312,23 @@ def test_what_is_told_of_the_prompt_of_a_chat():
     with pytest.raises(ApiError) as refusal:
         parse_chat_request({**body, "prompt_logprobs": 0, "stream": True})
     assert (refusal.value.status, refusal.value.param) == (400, "prompt_logprobs")
+
+
+def test_special_tokens_are_left_to_the_server_unless_asked_for():
+    """A text gets those of the model, and they have no text of their own."""
+    [request] = parse_completion_request({"prompt": "a"}).to_generate_requests()
+    assert not request.HasField("add_special_tokens")
+    assert not request.output.HasField("special_tokens")
+    body = {"prompt": ["a", "b"], "add_special_tokens": False, "skip_special_tokens": True}
+    completion = parse_completion_request(body)
+    assert [it.add_special_tokens for it in completion.to_generate_requests()] == [False, False]
+    assert not completion.to_tokenize_request("a").add_special_tokens
+    assert completion.to_tokenize_request("a").HasField("add_special_tokens")
+
+
+def test_token_ids_have_all_their_tokens_already():
+    """The server refuses the switch beside them, and it has the name that was sent."""
+    completion = parse_completion_request({"prompt": [1], "add_special_tokens": False})
+    [request] = completion.to_generate_requests()
+    assert request.HasField("add_special_tokens")
+    assert completion.json_path("add_special_tokens") == "add_special_tokens"

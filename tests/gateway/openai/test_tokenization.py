@@ -22,7 +22,13 @@ def message_of(kind, text):
     ("body", "expected"),
     [
         ({"prompt": "Hi", "model": "m"}, 'model: "m" text: "Hi"'),
-        ({"content": "Hi", "add_special_tokens": True, "with_pieces": False}, 'text: "Hi"'),
+        ({"content": "Hi", "with_pieces": False}, 'text: "Hi"'),
+        ({"prompt": "Hi", "add_special_tokens": True}, 'text: "Hi" add_special_tokens: true'),
+        ({"content": "Hi", "add_special": False}, 'text: "Hi" add_special_tokens: false'),
+        (
+            {"content": "Hi", "add_special": False, "add_special_tokens": True},
+            'text: "Hi" add_special_tokens: true',
+        ),
         (CHAT, 'chat { messages { role: ROLE_USER content: "Hi" } }'),
         (
             {**CHAT, "add_generation_prompt": False, "max_tokens": 5, "stream": True},
@@ -59,8 +65,8 @@ def test_a_field_of_the_contract_has_its_json_path(body, path, expected):
         ({"prompt": "a", **CHAT}, "messages"),
         ({"prompt": ["a"]}, "prompt"),
         ({"prompt": "\ud800"}, "prompt"),
-        ({"prompt": "a", "add_special_tokens": False}, "add_special_tokens"),
-        ({"content": "a", "add_special": False}, "add_special"),
+        ({"prompt": "a", "add_special_tokens": 0}, "add_special_tokens"),
+        ({"content": "a", "add_special": "no"}, "add_special"),
         ({"content": "a", "with_pieces": True}, "with_pieces"),
         ({**CHAT, "add_special_tokens": True}, "add_special_tokens"),
         ({"messages": "a"}, "messages"),

@@ -395,3 +395,23 @@ async def test_leaving_early_leaves_the_backend(answering):
     async with answering(one_by_one(encode("hello") * 9)) as (answer, backend):
         await anext(answer)
     assert (backend.num_open, backend.num_unread) == (0, 8)
+
+
+async def test_control_tokens_have_their_names_where_that_is_wanted(read):
+    """All but the one that ends the answer; without the wish none has a text."""
+    start = TOKENIZER.token_to_id("<|im_start|>")
+    script = one_by_one([start, *encode("hello"), END], BackendFinish.STOP_TOKEN)
+    shown = await read(script, show_special_tokens=True)
+    assert "".join(texts(shown)) == "<|im_start|>hello"
+    assert shown[-1].finish == Finish(FinishReason.END_OF_TEXT)
+    assert "".join(texts(await read(script))) == "hello"
+
+
+async def test_a_control_token_that_is_shown_can_be_a_stop(read):
+    """A stop sequence is looked for in the text as it is."""
+    start = TOKENIZER.token_to_id("<|im_start|>")
+    script = one_by_one([*encode("hello"), start, *encode("hello")])
+    stopping = Stopping(stop_sequences=("<|im_start|>",))
+    stopped = await read(script, show_special_tokens=True, stopping=stopping)
+    assert "".join(texts(stopped)) == "hello"
+    assert stopped[-1].finish.stop_sequence == "<|im_start|>"

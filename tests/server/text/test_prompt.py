@@ -161,7 +161,9 @@ def test_plain_prompts_have_control_tokens(chatml, llama):
     """A text is given to the tokenizer as it is, with what the model adds to its start."""
     start, end = (chatml.tokenizer.token_id(token) for token in ("<|im_start|>", "<|im_end|>"))
     assert [start, end] == ids(chatml, TextPrompt("<|im_start|><|im_end|>"))
-    assert [1, llama.tokenizer.token_id("▁hello"), 2] == ids(llama, TextPrompt("hello</s>"))
+    hello = llama.tokenizer.token_id("▁hello")
+    assert [1, hello, 2] == ids(llama, TextPrompt("hello</s>"))
+    assert [hello, 2] == ids(llama, TextPrompt("hello</s>", add_special_tokens=False))
 
 
 def test_token_ids_are_taken_as_they_are(chatml):

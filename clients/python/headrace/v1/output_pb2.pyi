@@ -28,6 +28,7 @@ class Output(_message.Message):
     CHUNKING_FIELD_NUMBER: _builtins.int
     TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
     PROMPT_LOGPROBS_FIELD_NUMBER: _builtins.int
+    SPECIAL_TOKENS_FIELD_NUMBER: _builtins.int
     text: _builtins.bool
     """The switch for text in the deltas. Default: true."""
     token_ids: _builtins.bool
@@ -43,6 +44,10 @@ class Output(_message.Message):
     probabilities; with max_output_tokens 0 nothing else is made. The context must
     have room for one more token than the prompt. Default: none are told.
     """
+    special_tokens: _builtins.bool
+    """The switch that shows control tokens in the text by their names; the one that ends
+    the answer stays out of it unless include_stop_in_output is true. Default: false.
+    """
     @_builtins.property
     def chunking(self) -> Global___Chunking:
         """The rule that cuts the answer into responses. Default: one response per engine
@@ -57,13 +62,16 @@ class Output(_message.Message):
         chunking: Global___Chunking | None = ...,
         top_logprobs: _builtins.int | None = ...,
         prompt_logprobs: _builtins.int | None = ...,
+        special_tokens: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs", "_text", b"_text", "_token_ids", b"_token_ids", "_top_logprobs", b"_top_logprobs", "chunking", b"chunking", "prompt_logprobs", b"prompt_logprobs", "text", b"text", "token_ids", b"token_ids", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs", "_special_tokens", b"_special_tokens", "_text", b"_text", "_token_ids", b"_token_ids", "_top_logprobs", b"_top_logprobs", "chunking", b"chunking", "prompt_logprobs", b"prompt_logprobs", "special_tokens", b"special_tokens", "text", b"text", "token_ids", b"token_ids", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs", "_text", b"_text", "_token_ids", b"_token_ids", "_top_logprobs", b"_top_logprobs", "chunking", b"chunking", "prompt_logprobs", b"prompt_logprobs", "text", b"text", "token_ids", b"token_ids", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs", "_special_tokens", b"_special_tokens", "_text", b"_text", "_token_ids", b"_token_ids", "_top_logprobs", b"_top_logprobs", "chunking", b"chunking", "prompt_logprobs", b"prompt_logprobs", "special_tokens", b"special_tokens", "text", b"text", "token_ids", b"token_ids", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__prompt_logprobs: _TypeAlias = _typing.Literal["prompt_logprobs"]  # noqa: Y015
     _WhichOneofArgType__prompt_logprobs: _TypeAlias = _typing.Literal["_prompt_logprobs", b"_prompt_logprobs"]  # noqa: Y015
+    _WhichOneofReturnType__special_tokens: _TypeAlias = _typing.Literal["special_tokens"]  # noqa: Y015
+    _WhichOneofArgType__special_tokens: _TypeAlias = _typing.Literal["_special_tokens", b"_special_tokens"]  # noqa: Y015
     _WhichOneofReturnType__text: _TypeAlias = _typing.Literal["text"]  # noqa: Y015
     _WhichOneofArgType__text: _TypeAlias = _typing.Literal["_text", b"_text"]  # noqa: Y015
     _WhichOneofReturnType__token_ids: _TypeAlias = _typing.Literal["token_ids"]  # noqa: Y015
@@ -72,6 +80,8 @@ class Output(_message.Message):
     _WhichOneofArgType__top_logprobs: _TypeAlias = _typing.Literal["_top_logprobs", b"_top_logprobs"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_logprobs) -> _WhichOneofReturnType__prompt_logprobs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__special_tokens) -> _WhichOneofReturnType__special_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__text) -> _WhichOneofReturnType__text | None: ...
     @_typing.overload

@@ -60,6 +60,7 @@ def to_generation_request(
         num_candidates=to_num_candidates(message.sampling),
         want_text=output.text if output.HasField("text") else True,
         want_token_ids=output.token_ids,
+        show_special_tokens=output.special_tokens,
         num_top_logprobs=to_num_logprobs(output, "top_logprobs"),
         num_prompt_top_logprobs=to_num_logprobs(output, "prompt_logprobs"),
         chunking=to_chunking(output.chunking),

@@ -37,9 +37,16 @@ def to_prompt(message: pb.GenerateRequest | pb.TokenizeRequest) -> Prompt:
     Raises:
         InvalidFieldError: there is no prompt or it is malformed.
     """
-    match message.WhichOneof("prompt"):
+    kind = message.WhichOneof("prompt")
+    require(
+        kind in ("text", None) or not message.HasField("add_special_tokens"),
+        "add_special_tokens",
+        "must not be set unless the prompt is text",
+    )
+    match kind:
         case "text":
-            return TextPrompt(message.text)
+            adds = message.add_special_tokens if message.HasField("add_special_tokens") else True
+            return TextPrompt(message.text, adds)
         case "token_ids":
             ids = message.token_ids.ids
             require(len(ids) > 0, "token_ids.ids", "must hold at least one token id")

@@ -20,6 +20,7 @@ from headrace_server.grammar.spec import (
     RegexConstraint,
 )
 from headrace_server.rpc.convert.generation import to_generation_request
+from headrace_server.rpc.convert.prompt import to_prompt
 from headrace_server.text.constraint import constraint_field
 from headrace_server.text.generation import (
     ChatMessage,
@@ -91,6 +92,8 @@ BAD_FIELDS = [
     ({"stopping": {"stop_token_ids": [7, -3]}}, "stopping.stop_token_ids[1]"),
     # prompt
     ({"token_ids": {"ids": []}}, "token_ids.ids"),
+    ({"token_ids": {"ids": [1]}, "add_special_tokens": False}, "add_special_tokens"),
+    ({"chat": {}, "add_special_tokens": True}, "add_special_tokens"),
     ({"token_ids": {"ids": [5, 6, -1]}}, "token_ids.ids[2]"),
     ({"chat": {"messages": []}}, "chat.messages"),
     ({"chat": {"messages": [{"role": USER}] * 4097}}, "chat.messages"),
@@ -270,6 +273,7 @@ def test_every_field_reaches_its_place():
             "chunking": {"min_tokens": 4, "max_delay": Duration(nanos=500_000_000)},
             "top_logprobs": 3,
             "prompt_logprobs": 0,
+            "special_tokens": True,
         },
         max_queue_duration=Duration(seconds=2),
         max_duration=Duration(seconds=3, nanos=250_000_000),
@@ -291,6 +295,7 @@ def test_every_field_reaches_its_place():
         stopping=Stopping(9, 2, ("\n", "END"), (3, 4), True, True),
         want_text=False,
         want_token_ids=True,
+        show_special_tokens=True,
         chunking=Chunking(4, 0.5, False),
         max_queue_seconds=2.0,
         max_seconds=3.25,
@@ -350,3 +355,13 @@ def test_no_message_that_parses_raises_anything_but_an_invalid_field(data):
     """Whatever bytes are a protobuf message, converting them succeeds or names a field."""
     with contextlib.suppress(DecodeError, InvalidFieldError):
         to_generation_request(pb.GenerateRequest.FromString(data), "id-1", "peer")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [({}, True), ({"add_special_tokens": True}, True), ({"add_special_tokens": False}, False)],
+)
+def test_a_text_gets_the_tokens_around_it_unless_it_must_not(fields, expected):
+    """The default is what the model was trained on, for an answer and for its tokens alone."""
+    for message in (pb.GenerateRequest, pb.TokenizeRequest):
+        assert to_prompt(message(text="a", **fields)) == TextPrompt("a", expected)
