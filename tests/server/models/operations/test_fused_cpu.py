@@ -13,8 +13,9 @@ from headrace_server.models.kv_cache import KvCache, LayerCache
 from headrace_server.models.linear import DenseLinear
 from headrace_server.models.operations.fused_cpu import FusedCpuOperations
 from headrace_server.models.operations.reference import ReferenceOperations
-from headrace_server.models.packing import pack_fp16
+from headrace_server.models.packing import pack_fp16, pack_grouped
 from headrace_server.models.precision import Precision, WeightFormat
+from headrace_server.models.quantization import quantize_int4, quantize_int8
 from headrace_server.models.step_inputs import build_step_inputs
 
 pytestmark = pytest.mark.skipif(load_kernels() is None, reason="no compiled kernels here")
@@ -29,6 +30,20 @@ SHAPES = {
     "normalised": (8, 2, 32, None, True, 16),
     "window": (3, 1, 64, 21, False, 16),
     "many shared": (12, 1, 24, 7, True, 24),
+    "more shared than registers": (16, 1, 40, 33, False, 32),
+}
+
+# how a matrix is packed, and the numbers that it then stands for
+FORMATS = {
+    "fp16": (pack_fp16, lambda weight: weight),
+    "int8": (
+        lambda weight, bias: pack_grouped(quantize_int8(weight), bias),
+        lambda weight: quantize_int8(weight).dequantize(),
+    ),
+    "int4": (
+        lambda weight, bias: pack_grouped(quantize_int4(weight), bias),
+        lambda weight: quantize_int4(weight).dequantize(),
+    ),
 }
 
 
@@ -47,14 +62,17 @@ class Both:
     operations: tuple[FusedCpuOperations, ReferenceOperations]
 
 
-def make_both(kernels, name, dtype=torch.float32):
+def make_both(
+    kernels, name, dtype=torch.float32, packing="fp16", num_blocks=NUM_BLOCKS, context=CONTEXT
+):
+    pack, kept = FORMATS[packing]
     heads, kv_heads, head_dim, window, is_normalised, block_size = SHAPES[name]
     torch.manual_seed(1)
 
     def matrix(outputs, inputs):
         weight = (torch.randn(outputs, inputs) / inputs**0.5).half().float()
         bias = torch.randn(outputs) * 0.1
-        return pack_fp16(weight, bias), DenseLinear(weight, bias)
+        return pack(weight, bias), DenseLinear(kept(weight), bias)
 
     qkv = matrix((heads + 2 * kv_heads) * head_dim, HIDDEN)
     output = matrix(HIDDEN, heads * head_dim)
@@ -76,13 +94,13 @@ def make_both(kernels, name, dtype=torch.float32):
         )
         for form in (0, 1)
     )
-    keys = torch.randn(NUM_BLOCKS, kv_heads, head_dim, block_size).to(dtype)
-    values = torch.randn(NUM_BLOCKS, kv_heads, block_size, head_dim).to(dtype)
+    keys = torch.randn(num_blocks, kv_heads, head_dim, block_size).to(dtype)
+    values = torch.randn(num_blocks, kv_heads, block_size, head_dim).to(dtype)
     caches = tuple(
-        KvCache((LayerCache(keys.clone(), values.clone()),), NUM_BLOCKS, block_size)
+        KvCache((LayerCache(keys.clone(), values.clone()),), num_blocks, block_size)
         for _ in range(2)
     )
-    angles = torch.rand(CONTEXT, head_dim // 2) * 6
+    angles = torch.rand(context, head_dim // 2) * 6
     rotations = torch.polar(torch.ones_like(angles), angles)
     operations = (
         FusedCpuOperations(kernels, layers[:1], rotations),
@@ -91,9 +109,9 @@ def make_both(kernels, name, dtype=torch.float32):
     return Both(layers, caches, operations)
 
 
-def step_of(spans, block_size, seed=0):
+def step_of(spans, block_size, num_blocks=NUM_BLOCKS):
     """A step of rows (start, tokens), whose blocks are in random order."""
-    free = torch.randperm(NUM_BLOCKS, generator=torch.Generator().manual_seed(seed)).tolist()
+    free = torch.randperm(num_blocks, generator=torch.Generator().manual_seed(0)).tolist()
     rows = []
     for index, (start, num_tokens) in enumerate(spans):
         blocks = [free.pop() for _ in range(-(-(start + num_tokens) // block_size))]
@@ -137,17 +155,46 @@ def test_a_layer_equals_plain_torch(kernels, name, dtype):
         torch.testing.assert_close(*stored, atol=tolerance, rtol=tolerance)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_a_token_is_the_same_to_the_bit_alone_and_in_any_batch(kernels, name):
+@pytest.mark.parametrize("name", ["single", "window"])
+def test_long_contexts_equal_plain_torch(kernels, name):
+    """A context of many blocks, of which a window may see the last ones alone."""
+    block_size, num_tokens = SHAPES[name][5], 8192
+    num_blocks = 3 * num_tokens // block_size
+    sizes = {"num_blocks": num_blocks, "context": num_tokens}
+    both = make_both(kernels, name, torch.float16, **sizes)
+    spans = [(num_tokens - 1, 1), (num_tokens - 21, 21), (1023, 2)]
+    step = step_of(spans, block_size, num_blocks)
+    hidden = torch.randn(len(step.slots), HIDDEN)
+    results = [run(both, form, step, hidden) for form in (0, 1)]
+    for fused, reference in zip(*results, strict=True):
+        torch.testing.assert_close(fused, reference, atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("packing", ["int8", "int4"])
+def test_a_layer_of_bytes_is_near_plain_torch(kernels, packing):
+    """Inputs that are rounded to 8 bits move the hidden state by about a hundredth of its size."""
+    both = make_both(kernels, "grouped", packing=packing)
+    step = step_of(SPANS, SHAPES["grouped"][5])
+    hidden = torch.randn(len(step.slots), HIDDEN)
+    results = [run(both, form, step, hidden) for form in (0, 1)]
+    for fused, reference in zip(*results, strict=True):
+        assert 0 < (fused - reference).norm() < 0.02 * reference.norm()
+
+
+@pytest.mark.parametrize(
+    ("name", "packing"),
+    [*((name, "fp16") for name in SHAPES), ("grouped", "int8"), ("grouped", "int4")],
+)
+def test_a_token_is_the_same_to_the_bit_alone_and_in_any_batch(kernels, name, packing):
     """A row alone, token by token, gives what it gives as a part of a large step."""
     block_size = SHAPES[name][5]
-    together = make_both(kernels, name, torch.float16)
+    together = make_both(kernels, name, torch.float16, packing)
     step = step_of(SPANS, block_size)
     hidden = torch.randn(len(step.slots), HIDDEN)
     _, expected = run(together, 0, step, hidden)
     first = 0
     for row in step.rows:
-        alone = make_both(kernels, name, torch.float16)
+        alone = make_both(kernels, name, torch.float16, packing)
         for offset in range(len(row.token_ids)):
             token = dataclasses.replace(row, token_ids=[0], start=row.start + offset)
             single = build_step_inputs([token], block_size, torch.device("cpu"))
