@@ -77,7 +77,8 @@ def _try_out(spec: ConstraintSpec, vocabulary: GrammarVocabulary, matcher: LLMat
             if num_tokens == 0:
                 raise ConstraintRefusedError(invalid(spec, "it matches no text but an empty one"))
             return
-        matcher.consume_token(choice.choice(token_ids))
+        if not matcher.consume_token(choice.choice(token_ids)):
+            raise ConstraintRefusedError(too_complex(spec))  # what it allows, it cannot follow
 
 
 def _allowed(spec: ConstraintSpec, vocabulary: GrammarVocabulary, matcher: LLMatcher) -> list[int]:

@@ -97,6 +97,11 @@ REFUSED_SCHEMAS = [
         {"allOf": [{"anyOf": [{"minimum": i + j} for i in range(4)]} for j in range(12)]},
         "is too complex to follow; simplify it.",
     ),
+    # Its masks can be made, but its first tokens cannot be taken.
+    (
+        {"type": "object", "properties": {f"n{i}": {} for i in range(900)}},
+        "is too complex to follow; simplify it.",
+    ),
 ]
 
 
