@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from headrace_server.engine.model_runner import ModelLoadError
-from headrace_server.models.quantization import GroupedWeights
+from headrace_server.models.quantization import GROUP_SIZE, GroupedWeights
 
 if TYPE_CHECKING:
     import torch
@@ -77,11 +77,14 @@ class Checkpoint:
         )
         if numbers is None or scales is None:
             return None
-        if tuple(numbers.shape) != shape:
-            raise ModelLoadError(
-                f"The blocks of the weight {name!r} are {_describe(numbers)} where config.json "
-                f"asks for {list(shape)}; remove the files *{BLOCKS_SUFFIX} from {self._directory}."
-            )
+        shared = (shape[0], shape[1] // GROUP_SIZE)
+        for part, expected in ((numbers, shape), (scales, shared), (offsets, shared)):
+            if part is not None and tuple(part.shape) != expected:
+                raise ModelLoadError(
+                    f"The blocks of the weight {name!r} have a part {_describe(part)} where "
+                    f"config.json asks for {list(expected)}; remove the files *{BLOCKS_SUFFIX} "
+                    f"from {self._directory}."
+                )
         return GroupedWeights(numbers, scales, offsets)
 
     def _read_part(self, name: str) -> torch.Tensor | None:

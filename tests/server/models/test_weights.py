@@ -133,8 +133,23 @@ def test_blocks_of_another_shape_are_refused(directory, quantization):
     """Blocks that cannot be those of their weight are named, with the file to remove."""
     add_blocks(directory, quantization, width=16)
     message = refusal(directory, quantization)
-    assert "The blocks of the weight 'model.layers.0.self_attn.q_proj.weight' are" in message
+    expected = "The blocks of the weight 'model.layers.0.self_attn.q_proj.weight' have a part"
+    assert expected in message
     assert f"remove the files *{BLOCKS_SUFFIX} from {directory}" in message
+
+
+@pytest.mark.parametrize("part", ["scales", "offsets"])
+def test_blocks_with_too_few_scales_are_refused(directory, part):
+    """The message says which shape the part has and which one it should have."""
+    add_blocks(directory, "q4")
+    path = directory / f"quantized{BLOCKS_SUFFIX}"
+    save_file(
+        {name: one[:16] if name.endswith(part) else one for name, one in load_file(path).items()},
+        path,
+    )
+    assert "have a part float16 [16, 1] where config.json asks for [32, 1]" in refusal(
+        directory, "q4"
+    )
 
 
 @pytest.mark.parametrize(
