@@ -31,6 +31,12 @@ class PromptTokensDetails(msgspec.Struct, frozen=True):
     cached_tokens: int
 
 
+class CompletionTokensDetails(msgspec.Struct, frozen=True):
+    """The tokens of the answer up to the end of its reasoning."""
+
+    reasoning_tokens: int
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Token counts under OpenAI's names."""
 
@@ -38,6 +44,7 @@ class Usage(msgspec.Struct, frozen=True):
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptTokensDetails
+    completion_tokens_details: CompletionTokensDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,13 @@ class TokenCounts:
 
     def usage(self) -> Usage:
         """Return the counts under OpenAI's names."""
-        total = self.prompt + self.output
-        return Usage(self.prompt, self.output, total, PromptTokensDetails(self.cached))
+        return Usage(
+            self.prompt,
+            self.output,
+            self.prompt + self.output,
+            PromptTokensDetails(self.cached),
+            CompletionTokensDetails(self.reasoning),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,7 @@ class WholeCandidate:
     reasoning: str = ""
     tool_calls: tuple[WholeCall, ...] = ()
     token_ids: tuple[int, ...] = ()
+    stop_reason: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +120,16 @@ class Identity:
 def finish_reason(reason: stopping_pb2.FinishReason.ValueType) -> str:
     """Return OpenAI's word for a finish reason; one that is not known yet is a stop."""
     return _FINISH_REASONS.get(reason, "stop")
+
+
+def stop_reason(finish: stopping_pb2.Finish) -> str | int | None:
+    """Return the stop of the request that ended an answer, a text or a token id."""
+    match finish.WhichOneof("matched"):
+        case "stop_sequence":
+            return finish.stop_sequence
+        case "stop_token_id":
+            return finish.stop_token_id
+    return None
 
 
 def token_counts(response: GenerateResponse) -> TokenCounts:
@@ -142,7 +165,7 @@ class _Candidate:
         self._calls: list[WholeCall] = []
         self._logprobs: list[logprobs_pb2.TokenLogprobs] = []
         self._token_ids: list[int] = []
-        self._reason = stopping_pb2.FINISH_REASON_UNSPECIFIED
+        self._finish = stopping_pb2.Finish()
 
     def add(self, delta: CandidateDelta) -> None:
         self._text.append(delta.text)
@@ -157,14 +180,15 @@ class _Candidate:
                 arguments = call.arguments + piece.arguments_json
                 self._calls[piece.index] = replace(call, arguments=arguments)
         if delta.HasField("finish"):
-            self._reason = delta.finish.reason
+            self._finish = delta.finish
 
     def whole(self) -> WholeCandidate:
         return WholeCandidate(
             "".join(self._text),
-            finish_reason(self._reason),
+            finish_reason(self._finish.reason),
             tuple(self._logprobs),
             "".join(self._reasoning),
             tuple(self._calls),
             tuple(self._token_ids),
+            stop_reason(self._finish),
         )

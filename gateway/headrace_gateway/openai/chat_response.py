@@ -14,6 +14,7 @@ from headrace_gateway.openai.answer import (
     WholeAnswer,
     WholeCandidate,
     finish_reason,
+    stop_reason,
 )
 from headrace_gateway.openai.logprobs import ChoiceLogprobs, choice_logprobs
 from headrace_gateway.openai.prompt_logprobs import PromptLogprob, prompt_logprobs
@@ -39,13 +40,14 @@ class Message(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One answer, of as many as were asked for."""
+    """One answer, of as many as were asked for; `stop_reason` is the stop that ended it."""
 
     index: int
     message: Message
     finish_reason: str
     logprobs: ChoiceLogprobs | None = None
     token_ids: list[int] | UnsetType = UNSET
+    stop_reason: str | int | UnsetType = UNSET
 
 
 class ChatCompletion(msgspec.Struct, frozen=True, tag_field="object", tag="chat.completion"):
@@ -78,6 +80,7 @@ class ChunkChoice(msgspec.Struct, frozen=True):
     finish_reason: str | None = None
     logprobs: ChoiceLogprobs | None = None
     token_ids: list[int] | UnsetType = UNSET
+    stop_reason: str | int | UnsetType = UNSET
 
 
 class ChatCompletionChunk(
@@ -111,6 +114,7 @@ def chat_completion(
             candidate.finish_reason,
             choice_logprobs(candidate.logprobs),
             list(candidate.token_ids) if tells_ids else UNSET,
+            UNSET if candidate.stop_reason is None else candidate.stop_reason,
         )
         for index, candidate in enumerate(answer.candidates)
     ]
@@ -176,8 +180,11 @@ class ChatChunks:
                     choice = ChunkChoice(index, piece, None, logprobs, token_ids)
                 chunks.append(self._chunk(choice))
             if delta.HasField("finish"):
-                reason = finish_reason(delta.finish.reason)
-                chunks.append(self._chunk(ChunkChoice(index, Delta(), reason)))
+                reason, stop = finish_reason(delta.finish.reason), stop_reason(delta.finish)
+                end = ChunkChoice(
+                    index, Delta(), reason, stop_reason=UNSET if stop is None else stop
+                )
+                chunks.append(self._chunk(end))
         return chunks
 
     def closing(self, counts: TokenCounts) -> list[ChatCompletionChunk]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace_gateway.openai.answer import finish_reason
+from headrace_gateway.openai.answer import finish_reason, stop_reason
 from headrace_gateway.openai.api_error import invalid_field
 from headrace_gateway.openai.completion_logprobs import (
     CompletionLogprobs,
@@ -19,11 +19,14 @@ from headrace_gateway.openai.completion_logprobs import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headrace.v1 import inference_service_pb2
+    from headrace.v1 import inference_service_pb2, stopping_pb2
 
 
 class CompletionChoice(msgspec.Struct, frozen=True):
-    """The text of an answer, or its new piece. The answers to a prompt follow each other."""
+    """The text of an answer, or its new piece. The answers to a prompt follow each other.
+
+    `stop_reason` is the stop of the request that ended it.
+    """
 
     index: int
     text: str
@@ -31,6 +34,7 @@ class CompletionChoice(msgspec.Struct, frozen=True):
     logprobs: CompletionLogprobs | None = None
     token_ids: list[int] | UnsetType = UNSET
     prompt_token_ids: list[int] | UnsetType = UNSET
+    stop_reason: str | int | UnsetType = UNSET
 
 
 MAX_ECHO_CHARACTERS = 8 * 1024 * 1024
@@ -132,9 +136,19 @@ class PromptChoices:
             if delta.text or logprobs or token_ids:
                 pieces.append(CompletionChoice(index, delta.text, None, logprobs, token_ids))
             if delta.HasField("finish"):
-                reason = finish_reason(delta.finish.reason)
-                pieces.append(CompletionChoice(index, "", reason, None, self._ids()))
+                pieces.append(self._end(index, delta.finish))
         return pieces
+
+    def _end(self, index: int, finish: stopping_pb2.Finish) -> CompletionChoice:
+        stop = stop_reason(finish)
+        return CompletionChoice(
+            index,
+            "",
+            finish_reason(finish.reason),
+            None,
+            self._ids(),
+            stop_reason=UNSET if stop is None else stop,
+        )
 
     def _prompt_pieces(
         self, response: inference_service_pb2.GenerateResponse

@@ -95,4 +95,5 @@ def _join(first: CompletionChoice, second: CompletionChoice) -> CompletionChoice
         if second.token_ids is UNSET
         else (first.token_ids or []) + second.token_ids,
         first.prompt_token_ids,
+        first.stop_reason if second.stop_reason is UNSET else second.stop_reason,
     )

@@ -20,6 +20,7 @@ USAGE = {
     "completion_tokens": 3,
     "total_tokens": 8,
     "prompt_tokens_details": {"cached_tokens": 2},
+    "completion_tokens_details": {"reasoning_tokens": 0},
 }
 
 
@@ -166,3 +167,21 @@ def test_the_best_answers_have_the_likeliest_tokens(num_returned, texts):
     assert [c["text"] for c in choices] == (texts or ["a", "b", "c"])
     assert [c["index"] for c in choices] == list(range(num_returned))
     assert [c["logprobs"] for c in choices] == [None] * num_returned
+
+
+@pytest.mark.parametrize(
+    ("matched", "expected"),
+    [({"stop_sequence": "END"}, "END"), ({"stop_token_id": 0}, 0), ({}, None)],
+)
+def test_the_stop_that_ended_a_text_is_told(matched, expected):
+    """A text or a token id, whole and with the end of a stream; the model's own end is none."""
+    finish = stopping_pb2.Finish(reason=stopping_pb2.FINISH_REASON_STOP_SEQUENCE, **matched)
+    last = pb.GenerateResponse(deltas=[pb.CandidateDelta(text="a", finish=finish)])
+    shape = Shape()
+    whole = WholeChoices(PromptChoices(PromptView(), 0, shape), shape, 1)
+    whole.add(last)
+    [choice] = json.loads(msgspec.json.encode(whole.choices(0)))
+    assert choice.get("stop_reason") == expected
+    pieces = PromptChoices(PromptView(), 0, shape).pieces(last)
+    told = [piece.get("stop_reason") for piece in json.loads(msgspec.json.encode(pieces))]
+    assert told == [None, expected]

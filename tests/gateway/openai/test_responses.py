@@ -4,6 +4,7 @@ import json
 import math
 
 import msgspec
+import pytest
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import logprobs_pb2, stopping_pb2
@@ -26,6 +27,7 @@ USAGE = {
     "completion_tokens": 3,
     "total_tokens": 8,
     "prompt_tokens_details": {"cached_tokens": 2},
+    "completion_tokens_details": {"reasoning_tokens": 0},
 }
 
 
@@ -261,3 +263,29 @@ def test_a_model_is_listed_under_each_of_its_names():
         "data": [{"id": "org/tiny", **entry}, {"id": "small", **entry}],
     }
     assert as_json(model("small", served)) == {"id": "small", **entry}
+
+
+@pytest.mark.parametrize(
+    ("matched", "expected"),
+    [({"stop_sequence": "END"}, "END"), ({"stop_token_id": 0}, 0), ({}, None)],
+)
+def test_the_stop_that_ended_a_chat_is_told(matched, expected):
+    """A text or a token id, whole and with the end of a stream; the model's own end is none."""
+    last = response("a")
+    last.deltas[0].finish.CopyFrom(
+        stopping_pb2.Finish(reason=stopping_pb2.FINISH_REASON_STOP_SEQUENCE, **matched)
+    )
+    whole = as_json(chat_completion(IDENTITY, join_responses([last], num_candidates=1)))
+    assert whole["choices"][0].get("stop_reason") == expected
+    chunks = ChatChunks(IDENTITY, include_usage=False)
+    told = [event["choices"][0].get("stop_reason") for event in as_json(chunks.chunks(0, last))]
+    assert told == [None, expected]
+
+
+def test_tokens_of_reasoning_are_told():
+    """They are among those of the answer, as the server counts them."""
+    last = response("a", stopping_pb2.FINISH_REASON_END_OF_TEXT, usage=(5, 3))
+    last.usage.reasoning_token_count = 2
+    usage = as_json(join_responses([last], num_candidates=1).counts.usage())
+    assert usage["completion_tokens"] == 3
+    assert usage["completion_tokens_details"] == {"reasoning_tokens": 2}
