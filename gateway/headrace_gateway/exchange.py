@@ -24,7 +24,7 @@ CLIENT_CLOSED_REQUEST = 499
 
 _SANE_REQUEST_ID = re.compile(r"[\x20-\x7e]{1,128}")
 _MAX_LOGGED_PATH_CHARACTERS = 256
-_PROBES = ("/health", "/livez", "/readyz")
+_PROBES = ("/health", "/livez", "/metrics", "/readyz")
 _PAGE_FILES = "/ui/"
 
 

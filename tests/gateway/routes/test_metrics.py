@@ -70,3 +70,10 @@ async def test_a_client_that_leaves_is_499_and_an_abort(gateway, server):
     value = await scrape(gateway)
     assert value(REQUESTS, route=COMPLETIONS, status="499") == 1
     assert value("vllm:request_success_total", model_name="tiny", finished_reason="abort") == 1
+
+
+async def test_scrapes_do_not_bury_the_log(gateway, access_log):
+    """Prometheus asks again and again, and its line is for those who look for details."""
+    await scrape(gateway)
+    await gateway.post_for_error(COMPLETIONS, {"prompt": 5})
+    assert (await access_log.next_line())["path"] == COMPLETIONS
