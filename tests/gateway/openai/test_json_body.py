@@ -1,5 +1,6 @@
 """From bytes to a JSON object."""
 
+import gc
 import math
 
 import pytest
@@ -46,3 +47,28 @@ def test_what_json_forbids_in_values_passes_to_the_check_of_the_field():
     assert parsed["b"] == math.inf
     assert parsed["c"] == "\ude00"
     assert parsed["d"] == "🌍"
+
+
+def test_the_garbage_collector_does_not_look_at_a_body_while_it_is_read():
+    """It would do so hundreds of times, in which nothing else is answered, and find nothing."""
+    phases = []
+
+    def listen(phase, info):
+        phases.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(listen)
+    try:
+        parsed = parse_object(b'{"a": [' + b"[]," * 100_000 + b"[]]}")
+        assert len(phases) <= 2  # one collection may follow
+    finally:
+        gc.callbacks.remove(listen)
+    assert len(parsed["a"]) == 100_001
+    assert gc.isenabled()
+
+
+def test_the_garbage_collector_goes_on_after_a_body_that_is_no_json():
+    """A refusal leaves it on."""
+    with pytest.raises(ApiError):
+        parse_object(b'{"a": [')
+    assert gc.isenabled()
