@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from headrace_gateway.exchange import exchange_of
@@ -21,6 +22,8 @@ TIMEOUT_HEADER = "X-Request-Timeout"
 
 MAX_TIMEOUT_SECONDS = 86_400.0
 """A day: no answer takes longer, and gRPC's clock has no room for far more."""
+
+_NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
 def call_context(
@@ -44,10 +47,8 @@ def _asked_timeout(request: web.Request) -> float | None:
     text = request.headers.get(TIMEOUT_HEADER)
     if text is None:
         return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
+    # Python alone would take the digits of all scripts, and underscores between them.
+    seconds = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
         raise ApiError(
             400,
