@@ -219,8 +219,8 @@ def answer_too_large(max_bytes: int) -> ApiError:
     """Return the error of an answer that has grown past what is held of one."""
     return ApiError(
         400,
-        f"The answer has passed the {max_bytes} bytes that are held of one that is not streamed; "
-        "ask for less, such as by n, logprobs or the maximum of tokens, or set stream to true.",
+        f"The answer has passed the {max_bytes} bytes that are held of one; ask for less, such as "
+        "by n, logprobs or the maximum of tokens, or stream a chat or a completion.",
         code="answer_too_large",
     )
 

@@ -1,4 +1,4 @@
-"""The bound of what is held of an answer that is not streamed, over all prompts of a request."""
+"""The bound of what is held of an answer until its end, over all prompts of a request."""
 
 from __future__ import annotations
 

@@ -188,18 +188,17 @@ class Upstream:
         self,
         request: inference_service_pb2.GenerateRequest,
         context: CallContext,
-        held: HeldAnswer,
+        held: HeldAnswer | None,
     ) -> AsyncIterator[Answer]:
         """Start a call; leaving cancels it where it is not over."""
-        is_whole = request.output.chunking.whole
-        meter = GenerationMeter(self._metrics, is_streamed=not is_whole)
+        meter = GenerationMeter(self._metrics, is_streamed=not request.output.chunking.whole)
         with self._counted():
             call = self._inference.Generate(
                 request, timeout=context.remaining_seconds(), metadata=context.metadata()
             )
             try:
                 num_candidates = request.sampling.candidate_count or 1
-                yield Answer(call, context, meter, held if is_whole else None, num_candidates)
+                yield Answer(call, context, meter, held, num_candidates)
             finally:
                 # A call that is merely dropped runs on in the server.
                 call.cancel()
@@ -207,15 +206,24 @@ class Upstream:
 
     @asynccontextmanager
     async def generate_all(
-        self, requests: Sequence[inference_service_pb2.GenerateRequest], context: CallContext
+        self,
+        requests: Sequence[inference_service_pb2.GenerateRequest],
+        context: CallContext,
+        *,
+        is_held: bool,
     ) -> AsyncIterator[list[Answer]]:
         """Start a call for each request and wait until all are admitted; leaving cancels them.
+
+        Args:
+            requests: of one HTTP request.
+            context: of the calls.
+            is_held: whether the answers are held until their ends, which has a bound.
 
         Raises:
             ApiError: one is not, so that the others are cancelled; 429, too many calls are under
                 way; 504, the time is up.
         """
-        held = HeldAnswer()
+        held = HeldAnswer() if is_held else None
         async with AsyncExitStack() as stack:
             answers = [
                 await stack.enter_async_context(self._generate(request, context, held))

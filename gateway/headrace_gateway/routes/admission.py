@@ -20,6 +20,8 @@ async def admitted(
     request: inference_service_pb2.GenerateRequest,
     context: CallContext,
     max_tokens_field: str,
+    *,
+    is_held: bool,
 ) -> AsyncIterator[Answer]:
     """Open the answer to a chat once the server has taken it.
 
@@ -28,20 +30,25 @@ async def admitted(
         request: of the chat; its bound of tokens is taken away where that is too much.
         context: of the call.
         max_tokens_field: the JSON field of that bound.
+        is_held: as in `Upstream.generate_all`.
 
     Raises:
         ApiError: the server refuses it.
     """
     async with AsyncExitStack() as stack:
         try:
-            answers = await stack.enter_async_context(upstream.generate_all([request], context))
+            answers = await stack.enter_async_context(
+                upstream.generate_all([request], context, is_held=is_held)
+            )
         except ApiError as error:
             if not _exceeds_context(error, max_tokens_field):
                 raise
             # To the contract the number is exact, in a chat it is an upper bound: the
             # server fills the room that the prompt leaves when none is given.
             request.stopping.ClearField("max_output_tokens")
-            answers = await stack.enter_async_context(upstream.generate_all([request], context))
+            answers = await stack.enter_async_context(
+                upstream.generate_all([request], context, is_held=is_held)
+            )
         [answer] = answers
         yield answer
 

@@ -43,7 +43,11 @@ class ChatCompletions:
             prompt_token_ids = await self._prompt_token_ids(chat, context)
             generate = chat.to_generate_request()
             async with admitted(
-                gateway.upstream, generate, context, options.max_tokens_field
+                gateway.upstream,
+                generate,
+                context,
+                options.max_tokens_field,
+                is_held=not options.stream,
             ) as answer:
                 identity = identify("chatcmpl", options, answer)
                 if not options.stream:

@@ -47,7 +47,9 @@ class Completions:
             views = await all_of(self._view(prompt, body, context) for prompt in body.prompts)
             require_bounded_echo(views, body.best_of)
             requests = body.to_generate_requests()
-            async with gateway.upstream.generate_all(requests, context) as answers:
+            async with gateway.upstream.generate_all(
+                requests, context, is_held=not options.stream
+            ) as answers:
                 identity = identify("cmpl", options, answers[0])
                 # Not before the server has found their number to be in its range.
                 prompts = [

@@ -49,7 +49,13 @@ class Messages:
         async with (
             event_stream(request, gateway.config) as events,
             gateway.in_flight.enter(),
-            admitted(gateway.upstream, asked.to_generate_request(), context, MAX_TOKENS) as answer,
+            admitted(
+                gateway.upstream,
+                asked.to_generate_request(),
+                context,
+                MAX_TOKENS,
+                is_held=not asked.stream,
+            ) as answer,
         ):
             model = asked.model or answer.model
             made = MessageEvents(Identity(f"msg_{uuid.uuid4().hex}", int(time.time()), model))

@@ -43,7 +43,12 @@ class Responses:
             event_stream(request, gateway.config) as events,
             gateway.in_flight.enter(),
             admitted(
-                gateway.upstream, asked.to_generate_request(), context, options.max_tokens_field
+                gateway.upstream,
+                asked.to_generate_request(),
+                context,
+                options.max_tokens_field,
+                # The last event of a stream repeats all of it.
+                is_held=True,
             ) as answer,
         ):
             identity = _identify(options.model or answer.model)

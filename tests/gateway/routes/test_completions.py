@@ -163,9 +163,8 @@ async def test_what_is_held_of_an_answer_has_a_bound(gateway, server, path, prom
     assert await gateway.post_for_error(path, prompt) == (
         400,
         {
-            "message": "The answer has passed the 8388608 bytes that are held of one that is not "
-            "streamed; ask for less, such as by n, logprobs or the maximum of tokens, or set "
-            "stream to true.",
+            "message": "The answer has passed the 8388608 bytes that are held of one; ask for "
+            "less, such as by n, logprobs or the maximum of tokens, or stream a chat or a completion.",
             "type": "invalid_request_error",
             "param": None,
             "code": "answer_too_large",
@@ -178,6 +177,24 @@ async def test_what_is_held_of_an_answer_has_a_bound(gateway, server, path, prom
             last = line
     assert num_bytes > 10 * MEGABYTE
     assert last.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", {**CHAT[1], "max_tokens": 5}),
+        ("/v1/responses", {"input": "a"}),
+        ("/v1/responses", {"input": "a", "stream": True}),
+    ],
+)
+async def test_other_dialects_hold_no_more(gateway, server, path, body):
+    """Also a stream whose last event repeats the answer ends with the error."""
+    server.script = pour
+    async with gateway.post(path, body) as response:
+        text = await response.text()
+    assert response.status == (200 if "stream" in body else 400)
+    assert "The answer has passed the 8388608 bytes that are held of one" in text
+    assert "response.completed" not in text
 
 
 async def test_log_probabilities_of_a_prompt_count_for_each_choice(gateway, server):
