@@ -164,7 +164,8 @@ async def test_what_is_held_of_an_answer_has_a_bound(gateway, server, path, prom
         400,
         {
             "message": "The answer has passed the 8388608 bytes that are held of one; ask for "
-            "less, such as by n, logprobs or the maximum of tokens, or stream a chat or a completion.",
+            "less, such as by n, logprobs or the maximum of tokens, or stream a chat or a "
+            "completion.",
             "type": "invalid_request_error",
             "param": None,
             "code": "answer_too_large",
