@@ -103,6 +103,10 @@ class GrammarVocabulary:
         bits[known] = 1
         return np.packbits(bits, bitorder="little").view(np.int32)
 
+    def token_ids(self, characters: str) -> set[int]:
+        """Return the tokens with which each of some characters is spelt."""
+        return {id_ for each in characters for id_ in self._tokenizer.tokenize_str(each)}
+
     def is_text(self, token_id: int) -> bool:
         """Whether a token is text, and not a control token or none at all."""
         word, bit = divmod(token_id, _WORD_BITS)

@@ -70,6 +70,7 @@ def _check_warnings(spec: ConstraintSpec, grammar: str) -> None:
 
 
 def _try_out(spec: ConstraintSpec, vocabulary: GrammarVocabulary, matcher: LLMatcher) -> None:
+    _try_openings(spec, vocabulary, matcher)
     choice = random.Random(0)  # noqa: S311  # any text will do
     for num_tokens in range(_NUM_TRIAL_TOKENS):
         token_ids = [] if matcher.is_stopped() else _allowed(spec, vocabulary, matcher)
@@ -79,6 +80,14 @@ def _try_out(spec: ConstraintSpec, vocabulary: GrammarVocabulary, matcher: LLMat
             return
         if not matcher.consume_token(choice.choice(token_ids)):
             raise ConstraintRefusedError(too_complex(spec))  # what it allows, it cannot follow
+
+
+def _try_openings(spec: ConstraintSpec, vocabulary: GrammarVocabulary, matcher: LLMatcher) -> None:
+    """Begin the text with an object and with an array, which are what gets complex."""
+    token_ids = _allowed(spec, vocabulary, matcher)
+    for token_id in vocabulary.token_ids("{[") & set(token_ids):
+        if not matcher.deep_copy().consume_token(token_id):
+            raise ConstraintRefusedError(too_complex(spec))
 
 
 def _allowed(spec: ConstraintSpec, vocabulary: GrammarVocabulary, matcher: LLMatcher) -> list[int]:

@@ -102,6 +102,7 @@ REFUSED_SCHEMAS = [
         {"type": "object", "properties": {f"n{i}": {} for i in range(900)}},
         "is too complex to follow; simplify it.",
     ),
+    ({"properties": {f"n{i}": {} for i in range(900)}}, "is too complex to follow; simplify it."),
 ]
 
 
