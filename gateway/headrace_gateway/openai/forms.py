@@ -85,7 +85,7 @@ def parse_response_format(name: str, value: object) -> Form | None:
         case "text":
             return None
         case "json_object":
-            return _any_object(name)
+            return _object_form(name, value)
         case "json_schema":
             wrapper = value.get("json_schema")
             schema = wrapper.get("schema") if isinstance(wrapper, dict) else None
@@ -128,6 +128,16 @@ def _only(forms: list[Form]) -> Form | None:
         message = f"{second.path} cannot go with {first.path}: an answer has one form."
         raise invalid_field(second.path.partition(".")[0], message)
     return forms[0] if forms else None
+
+
+def _object_form(name: str, value: Mapping[str, Any]) -> Form:
+    """Read the schema beside the type: `schema` is llama.cpp's name for it, `value` TGI's."""
+    schemas = [
+        parse_schema(f"{name}.{key}", value[key])
+        for key in ("schema", "value")
+        if value.get(key) is not None
+    ]
+    return _only(schemas) or _any_object(name)
 
 
 def _any_object(path: str) -> Form:

@@ -46,6 +46,8 @@ _OF_READERS: Mapping[Callable[[str, object], object], Schema] = {
                 "required": ["schema"],
                 "properties": {"schema": {"type": "object"}},
             },
+            "schema": {"type": ["object", "string"]},
+            "value": {"type": ["object", "string"]},
         },
     },
     forms.parse_structured_outputs: {

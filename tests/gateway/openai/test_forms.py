@@ -39,6 +39,16 @@ def json_schema(schema):
             SCHEMA_FORM,
             "response_format.json_schema.schema",
         ),
+        (
+            {"response_format": {"type": "json_object", "schema": SCHEMA}},
+            SCHEMA_FORM,
+            "response_format.schema",
+        ),
+        (
+            {"response_format": {"type": "json_object", "value": SCHEMA}},
+            SCHEMA_FORM,
+            "response_format.value",
+        ),
         ({"guided_json": SCHEMA}, SCHEMA_FORM, "guided_json"),
         ({"guided_json": "{}"}, Constraint(json_schema="{}"), "guided_json"),
         ({"json_schema": SCHEMA}, SCHEMA_FORM, "json_schema"),
