@@ -3,7 +3,7 @@ BIN := .venv/bin
 STUBS := clients/python
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup test check format lint types imports contract protos clean
+.PHONY: help serve setup test clients check format lint types imports contract protos clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,7 +18,10 @@ setup: ## Make the environment for development
 test: setup ## Run the tests (ARGS="tests/server -k name" for some)
 	@$(BIN)/pytest $(ARGS)
 
-check: lint types imports contract test ## Run everything that CI runs
+clients: ## Install the stock clients that tests/stock_clients tries, else left out
+	@tests/stock_clients/setup
+
+check: lint types imports contract clients test ## Run everything that CI runs
 
 format: setup ## Format Python and protobuf
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet . && $(BIN)/buf format -w

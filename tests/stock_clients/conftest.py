@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.gateway.service import serving
+from tests.stock_clients.environment import BIN, HOW_TO_MAKE, NODE, PYTHON
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +19,18 @@ def narrow_service(tmp_path):
     flags = ("--max-num-seqs", "1", "--max-queued-requests", "1")
     with serving(tmp_path, (*flags, "--simulated-step-seconds", "0.01")) as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def node():
+    """The clients in JavaScript."""
+    if not (NODE / "node_modules" / ".made").exists():
+        pytest.skip(HOW_TO_MAKE)
+
+
+@pytest.fixture(scope="session")
+def client_programs():
+    """The folder of the programs of the clients in Python."""
+    if not (PYTHON / ".venv" / ".made").exists():
+        pytest.skip(HOW_TO_MAKE)
+    return BIN
