@@ -15,8 +15,8 @@ from tests.gateway.service import serving
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
-NUM_EXAMPLES = 120
-MOST_TOKENS = 60
+NUM_EXAMPLES = 150
+MOST_TOKENS = 48
 TEMPLATE = Path(__file__).parent / "thinking_template.jinja"
 
 

@@ -9,7 +9,7 @@ from hypothesis import event
 
 from headrace.v1 import stopping_pb2
 from tests.gateway.conftest import events_of
-from tests.gateway.properties.wishes import CHAT, TEXT
+from tests.gateway.properties.wishes import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,20 +147,24 @@ def _of_grpc(wish: Wish, responses: Iterable[pb.GenerateResponse]) -> Answers:
 
 
 def _as_grpc_tells(wish: Wish, answers: Answers) -> Answers:
-    """Leave of an answer over HTTP what gRPC tells in the same shape."""
+    """Leave of an answer over HTTP what gRPC tells in the same shape.
+
+    A token without bytes, such as the end of text, has a name in a chat over HTTP.
+    """
     for it in answers.told:
         it.prompt_token_ids = []
         if wish.path == TEXT:
             it.logprobs = [logprob for _, logprob, _, _ in it.logprobs]
+            continue
+        for entry in [each for one in it.logprobs for each in (one, *one["top_logprobs"])]:
+            entry["token"] = entry["token"] if entry["bytes"] else ""
     return answers
 
 
 def _as_http_tells(wish: Wish, answers: Answers) -> Answers:
-    """Leave of log probabilities over gRPC what HTTP tells: in a chat those of text."""
+    """Leave of log probabilities over gRPC what completions over HTTP tell in the same shape."""
     for it in answers.told:
-        if wish.path == CHAT:
-            it.logprobs = [entry for entry in it.logprobs if entry["bytes"]]
-        else:
+        if wish.path == TEXT:
             it.logprobs = [entry["logprob"] for entry in it.logprobs]
     return answers
 

@@ -27,6 +27,14 @@ SCHEMAS = (
     {"type": "array", "items": {"enum": [1, "é", None, "日本"]}, "maxItems": 4},
     {"type": "string", "maxLength": 9},
 )
+FORMS = (
+    *(("json_schema", schema) for schema in SCHEMAS),
+    *(("regex", pattern) for pattern in ("[a-c]{2,5}🌊?", "(é|日){1,6}", r"\d{3}-\d")),
+    *(
+        ("choices", texts)
+        for texts in (["a", "ab", "abc"], ["🌊", '"', "\n", "<|im_end|>", "日本"])
+    ),
+)
 # What the simulated model writes now and then: a stop of several is cut by the pieces of a stream.
 STOPS = ("a ", "e", "🌊", "日", "éb", ". ", "u日", "\n", "qqqq", "Ω")
 MODES = {
@@ -172,13 +180,6 @@ FORCED_CALLS = Wish(
 REASONING = replace(FORCED_CALLS, tool_choice="auto", max_tokens=40, stop=("éb", "日", ". "))
 """Two answers that reason, where the template opens that, until a stop."""
 
-forms = st.one_of(
-    st.sampled_from(SCHEMAS).map(lambda schema: ("json_schema", schema)),
-    st.sampled_from(("[a-c]{2,5}🌊?", "(é|日){1,6}", "\\d{3}-\\d")).map(lambda it: ("regex", it)),
-    st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=5, unique=True).map(
-        lambda texts: ("choices", texts)
-    ),
-)
 samplings = st.fixed_dictionaries(
     {
         "seed": st.integers(-(2**63), 2**63 - 1),
@@ -196,26 +197,29 @@ samplings = st.fixed_dictionaries(
 
 @st.composite
 def wishes(draw: st.DrawFn, most_tokens: int) -> Wish:
-    """Draw a request whose answers have at most so many tokens."""
-    path = draw(st.sampled_from((CHAT, CHAT, TEXT)))
+    """Draw a request whose answers have at most so many tokens, or twice that in a form."""
+    # Hypothesis prefers what is small and simple, of which most answers are alike.
+    chance = draw(st.randoms(use_true_random=True))
+    path = chance.choice((CHAT, CHAT, TEXT))
     choices = (None, None, None, *MODES, "get_weather", "now")
-    tool_choice = draw(st.sampled_from(choices)) if path == CHAT else None
-    form = draw(st.none() | forms) if tool_choice in (None, "none") else None
+    tool_choice = chance.choice(choices) if path == CHAT else None
+    form = chance.choice((*[None] * len(FORMS), *FORMS)) if tool_choice in (None, "none") else None
     is_free = form is None and tool_choice in (None, "none", "auto")
-    max_tokens = draw(st.integers(1, most_tokens if is_free else 2 * most_tokens))
+    length = most_tokens if is_free else 2 * most_tokens
+    max_tokens = chance.choice((1, length // 4, length // 2, length))
     return Wish(
         path=path,
         prompt=draw(st.text(min_size=1, max_size=20)),
         sampling=draw(samplings),
-        num_answers=draw(st.integers(1, 4)),
+        num_answers=chance.randint(1, 4),
         max_tokens=max_tokens,
-        min_tokens=draw(st.just(0) | st.integers(0, max_tokens)) if is_free else 0,
-        stop=tuple(draw(st.lists(st.sampled_from(STOPS), max_size=3, unique=True))),
+        min_tokens=chance.choice((0, 0, max_tokens // 3, max_tokens)) if is_free else 0,
+        stop=tuple(chance.sample(STOPS, chance.randint(0, 3))),
         logit_bias=draw(
             st.dictionaries(st.integers(0, 255), st.sampled_from((-100.0, -2.0, 3.5)), max_size=3)
         ),
-        top_logprobs=draw(st.none() | st.integers(0, 3)),
+        top_logprobs=chance.choice((None, 0, 1, 3)),
         form=form,
         tool_choice=tool_choice,
-        thinks=path == CHAT and draw(st.booleans()),
+        thinks=path == CHAT and chance.choice((False, True)),
     )
