@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from headrace_server.models.kernels.library import KvLayerStruct, NormStruct, ProjectionStruct
-from headrace_server.models.packing import PANEL_SIZE, PackedWeights
+from headrace_server.models.packing import PackedWeights
 from headrace_server.models.quantization import GROUP_SIZE
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def fits(config: DecoderConfig, block_size: int) -> bool:
     widths = (config.hidden_size, config.intermediate_size, config.num_heads * config.head_dim)
     return (
         all(width % GROUP_SIZE == 0 for width in widths)
-        and config.intermediate_size % PANEL_SIZE == 0
         and config.head_dim % _LANES == 0
         and block_size % _LANES == 0
     )
