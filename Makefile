@@ -53,3 +53,4 @@ protos: setup ## Generate the Python stubs from protos/
 
 clean: ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf tests/stock_clients/python/.venv tests/stock_clients/node/node_modules
