@@ -38,6 +38,11 @@ class WaitingQueue:
         """The sequence whose turn it is."""
         return self._lanes[max(self._lanes)].head if self._lanes else None
 
+    def in_turn(self) -> Iterator[Sequence]:
+        """Yield the head and those behind it in the order of their turns, of the same priority."""
+        if self._lanes:
+            yield from self._lanes[max(self._lanes)].in_turn()
+
     def push(self, sequence: Sequence) -> None:
         """Let a sequence wait."""
         self._lanes.setdefault(sequence.request.priority, _Lane()).push(sequence)
@@ -89,6 +94,11 @@ class _Lane:
     def __iter__(self) -> Iterator[Sequence]:
         yield from self._preempted
         for caller in self._callers.values():
+            yield from caller.sequences
+
+    def in_turn(self) -> Iterator[Sequence]:
+        yield from self._preempted
+        for caller in sorted(self._callers.values(), key=_standing):
             yield from caller.sequences
 
     @property

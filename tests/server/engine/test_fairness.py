@@ -76,3 +76,41 @@ def test_short_prompts_do_not_starve_a_long_one():
     engine.run()
 
     assert engine.answers[1]
+
+
+def test_a_short_prompt_gets_past_long_ones_of_its_own_caller():
+    """What waits behind prompts that get nothing yet comes into the batch at once."""
+    engine = SteppedEngine(num_blocks=900, max_num_batched_tokens=64, max_prefill_chunk=16)
+    for sequence_id in range(5):
+        engine.add(sequence_id, b"%d" % sequence_id * 500)
+    engine.step()
+    engine.add(9, b"sht", max_output_tokens=1)
+
+    assert engine.step()[9] == 3
+    assert not engine.starts[4]
+
+
+def test_long_prompts_keep_their_turns_while_short_ones_get_past_them():
+    """However many short prompts come, long ones are computed one after the other."""
+    engine = SteppedEngine(num_blocks=900, max_num_batched_tokens=64, max_prefill_chunk=16)
+    for sequence_id in range(4):
+        engine.add(sequence_id, b"%d" % sequence_id * 200, max_output_tokens=1)
+    sequence_ids = iter(range(10, 200))
+    while not engine.answers[3]:
+        engine.add(next(sequence_ids), b"%04d" % 1 * 8, max_output_tokens=1)
+        engine.step()
+
+    assert [each for each in engine.finishes if each < 4] == [0, 1, 2, 3]
+
+
+def test_nothing_gets_past_a_prompt_that_lacks_memory():
+    """A long prompt that waits for KV blocks is not kept waiting by short ones."""
+    engine = SteppedEngine(num_blocks=12, max_num_batched_tokens=256)
+    block_size = engine.runner.description.block_size
+    engine.add(0, b"0" * (6 * block_size), max_output_tokens=20)
+    engine.step()
+    engine.add(1, b"1" * (8 * block_size), max_output_tokens=1)
+    engine.add(2, b"2", max_output_tokens=1)
+    engine.run()
+
+    assert list(engine.finishes) == [0, 1, 2]
