@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from headrace_gateway.large_bodies import LargeBodies
 
 if TYPE_CHECKING:
     from headrace_gateway.config import GatewayConfig
@@ -21,9 +23,11 @@ class Gateway:
         upstream: the inference server.
         in_flight: the generations under way.
         metrics: what is told to Prometheus.
+        large_bodies: where they are read.
     """
 
     config: GatewayConfig
     upstream: Upstream
     in_flight: InFlight
     metrics: Metrics
+    large_bodies: LargeBodies = field(default_factory=LargeBodies)

@@ -7,6 +7,8 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headrace_gateway.openai.api_error import ApiError
 
 if TYPE_CHECKING:
@@ -18,8 +20,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def parse_object(body: bytes) -> dict[str, object]:
     """Parse a JSON object; the last of equal keys wins.
 
-    The parser is the lenient one of Python: it lets NaN, numbers past a double and
-    lone surrogates through, so that the check of the field can name the field.
+    What the strict parser refuses is read by the lenient one of Python: it lets NaN, numbers
+    past a double and lone surrogates through, so that the check of the field can name the field.
 
     Raises:
         ApiError: 400, the body is no JSON object.
@@ -30,7 +32,7 @@ def parse_object(body: bytes) -> dict[str, object]:
         raise ApiError(400, "The body starts with a byte order mark; send plain UTF-8.")
     try:
         with _no_collections():
-            value = json.loads(body.decode("utf-8"))
+            value = _decode(body)
     except UnicodeDecodeError as error:
         raise ApiError(400, f"The body is not UTF-8 at byte {error.start}.") from None
     except json.JSONDecodeError as error:
@@ -43,6 +45,14 @@ def parse_object(body: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ApiError(400, "The body must be a JSON object.")
     return value
+
+
+def _decode(body: bytes) -> object:
+    try:
+        # A million token ids take it a third of the time, in which nothing else is answered.
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:  # is no JSON, or what only the other parser takes
+        return json.loads(body.decode("utf-8"))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
@@ -12,24 +12,41 @@ from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.json_body import parse_object
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headrace_gateway.config import GatewayConfig
+    from headrace_gateway.gateway import Gateway
+
+_T = TypeVar("_T")
 
 _ENCODINGS = ("", "identity", "gzip", "deflate")
 
 
-async def read_object(request: web.Request, config: GatewayConfig) -> dict[str, object]:
-    """Return the JSON object in the body.
+async def read_object(
+    request: web.Request, gateway: Gateway, parse: Callable[[dict[str, object]], _T]
+) -> _T:
+    """Return what `parse` makes of the JSON object in the body, in a thread where it is large.
 
     Raises:
         ApiError: 400, it is no JSON object; 408, it did not arrive in time; 413, it is too
-            large; 415, it says that it is something else.
+            large; 415, it says that it is something else; or what `parse` raises.
     """
     _require_json(request)
+    body = await _read(request, gateway.config)
+    return await gateway.large_bodies.run(len(body), lambda: parse(parse_object(body)))
+
+
+def json_response(body: msgspec.Struct) -> web.Response:
+    """Return a response with a JSON body."""
+    return web.Response(body=msgspec.json.encode(body), content_type="application/json")
+
+
+async def _read(request: web.Request, config: GatewayConfig) -> bytes:
     if (request.content_length or 0) > config.max_body_bytes:
         raise _too_large(config)
     try:
         async with asyncio.timeout(config.body_timeout_seconds):
-            body = await request.read()
+            return await request.read()
     except TimeoutError:
         raise ApiError(
             408,
@@ -42,12 +59,6 @@ async def read_object(request: web.Request, config: GatewayConfig) -> dict[str, 
         raise _too_large(config) from None
     except web.RequestPayloadError:
         raise ApiError(400, "The body is not what its headers say.") from None
-    return parse_object(body)
-
-
-def json_response(body: msgspec.Struct) -> web.Response:
-    """Return a response with a JSON body."""
-    return web.Response(body=msgspec.json.encode(body), content_type="application/json")
 
 
 def _require_json(request: web.Request) -> None:

@@ -36,7 +36,7 @@ class ChatCompletions:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Answer a chat, whole or as a stream."""
         gateway = self._gateway
-        chat = parse_chat_request(await read_object(request, gateway.config))
+        chat = await read_object(request, gateway, parse_chat_request)
         options = chat.options
         context = call_context(request, gateway.config, options.json_path)
         async with event_stream(request, gateway.config) as events, gateway.in_flight.enter():

@@ -40,7 +40,7 @@ class Completions:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Continue one or more prompts, whole or as a stream."""
         gateway = self._gateway
-        body = parse_completion_request(await read_object(request, gateway.config))
+        body = await read_object(request, gateway, parse_completion_request)
         options = body.options
         context = call_context(request, gateway.config, body.json_path)
         async with event_stream(request, gateway.config) as events, gateway.in_flight.enter():

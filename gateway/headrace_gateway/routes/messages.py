@@ -44,7 +44,7 @@ class Messages:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Answer a conversation, whole or as a stream."""
         gateway, exchange = self._gateway, exchange_of(request)
-        asked = parse_messages_request(await read_object(request, gateway.config))
+        asked = await read_object(request, gateway, parse_messages_request)
         context = call_context(request, gateway.config, asked.json_path)
         async with (
             event_stream(request, gateway.config) as events,
@@ -68,7 +68,7 @@ class Messages:
     async def count_tokens(self, request: web.Request) -> web.Response:
         """Return the number of tokens of a conversation, with its tools."""
         gateway = self._gateway
-        asked = parse_count_request(await read_object(request, gateway.config))
+        asked = await read_object(request, gateway, parse_count_request)
         context = call_context(request, gateway.config, asked.json_path)
         tokens = await gateway.upstream.tokenize(asked.to_tokenize_request(), context)
         return json_response(TokenCount(tokens.token_count))

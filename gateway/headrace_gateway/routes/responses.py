@@ -36,7 +36,7 @@ class Responses:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Answer a conversation, whole or as a stream."""
         gateway = self._gateway
-        asked = parse_response_request(await read_object(request, gateway.config))
+        asked = await read_object(request, gateway, parse_response_request)
         options = asked.options
         context = call_context(request, gateway.config, asked.json_path)
         async with (

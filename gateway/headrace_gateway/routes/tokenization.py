@@ -31,7 +31,7 @@ class Tokenization:
     async def tokenize(self, request: web.Request) -> web.Response:
         """Return the tokens of a text or a chat, and how many would fit."""
         gateway = self._gateway
-        body = parse_tokenize_request(await read_object(request, gateway.config))
+        body = await read_object(request, gateway, parse_tokenize_request)
         context = call_context(request, gateway.config, body.json_path)
         with first_error():
             async with asyncio.TaskGroup() as tasks:
@@ -43,7 +43,7 @@ class Tokenization:
     async def detokenize(self, request: web.Request) -> web.Response:
         """Return the text of tokens."""
         gateway = self._gateway
-        body = parse_detokenize_request(await read_object(request, gateway.config))
+        body = await read_object(request, gateway, parse_detokenize_request)
         context = call_context(request, gateway.config, detokenize_json_path)
         text = await gateway.upstream.detokenize(body, context)
         return json_response(Detokenized(text, text))

@@ -1,6 +1,7 @@
 """From bytes to a JSON object."""
 
 import gc
+import json
 import math
 
 import pytest
@@ -72,3 +73,11 @@ def test_the_garbage_collector_goes_on_after_a_body_that_is_no_json():
     with pytest.raises(ApiError):
         parse_object(b'{"a": [')
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    "text", ["123456789012345678901234567890", "-0", "-0.0", "1.5e300", '"\\u00e9"']
+)
+def test_numbers_and_texts_are_those_of_pythons_parser(text):
+    """The strict parser, which is tried first, makes the same of what both take."""
+    assert repr(parse_object(f'{{"a": {text}}}'.encode())) == repr({"a": json.loads(text)})
