@@ -14,6 +14,7 @@ from headrace_server.grammar.refusal import (
     too_complex,
     unsupported_keyword,
 )
+from headrace_server.grammar.schema_walk import find_schema
 from headrace_server.grammar.spec import (
     ChoicesConstraint,
     ConstraintSpec,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MAX_SCHEMA_DEPTH: Final = 64
 
 # The key under which a schema may hold options of the library's own; callers have no use of them.
+# It reads them at the root only, and passes over them elsewhere.
 _OPTIONS_KEY: Final = "x-guidance"
 
 # With more white space a model that has nothing to say could go on for ever.
@@ -96,7 +98,7 @@ def _schema(spec: JsonSchemaConstraint) -> str:
         _refuse(invalid(spec, "it must be a JSON object"))
     if _depth(schema) > MAX_SCHEMA_DEPTH:
         _refuse(invalid(spec, f"it is nested more than {MAX_SCHEMA_DEPTH} levels deep"))
-    if _OPTIONS_KEY in schema:
+    if find_schema(schema, lambda each: _OPTIONS_KEY in each) is not None:
         _refuse(unsupported_keyword(spec, _OPTIONS_KEY))
     return spec.schema_json
 

@@ -74,6 +74,10 @@ REFUSED_SCHEMAS = [
         {"x-guidance": {"lenient": True}, "not": {}},
         'uses "x-guidance" at #, which is not supported; leave it out.',
     ),
+    (
+        {"properties": {"a": {"anyOf": [{}, {"x-guidance": {"lenient": True}}]}}},
+        'uses "x-guidance" at #/properties/a/anyOf/1, which is not supported; leave it out.',
+    ),
     ({"$ref": "#/$defs/a"}, "cannot be used: Pointer '/$defs/a' does not exist."),
     ({"type": "objekt"}, "cannot be used: Invalid type: objekt."),
     (
