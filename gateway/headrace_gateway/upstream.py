@@ -262,7 +262,7 @@ class Upstream:
             ApiError: 404, there is none; 503, it is not loaded yet.
         """
         request = model_service_pb2.GetModelRequest(name=name)
-        return (await _unary(self._models.GetModel, request, context)).model
+        return (await _control(self._models.GetModel, request, context)).model
 
     async def list_models(self, context: CallContext) -> list[model_pb2.Model]:
         """Return all served models.
@@ -273,7 +273,7 @@ class Upstream:
         request = model_service_pb2.ListModelsRequest(page_size=_MODEL_PAGE_SIZE)
         models: list[model_pb2.Model] = []
         while True:
-            response = await _unary(self._models.ListModels, request, context)
+            response = await _control(self._models.ListModels, request, context)
             models.extend(response.models)
             if not response.next_page_token:
                 return models
@@ -339,22 +339,30 @@ class Upstream:
             self._num_calls -= 1
 
 
+async def _control(
+    method: grpc.aio.UnaryUnaryMultiCallable[_RequestT, _ResponseT],
+    request: _RequestT,
+    context: CallContext,
+) -> _ResponseT:
+    """Call what a server answers at once, within a limit of our own where there is no other."""
+    if context.deadline is not None:
+        return await _unary(method, request, context)
+    try:
+        async with asyncio.timeout(CONTROL_TIMEOUT_SECONDS):
+            return await _unary(method, request, context)
+    except TimeoutError:
+        raise errors.no_answer() from None
+
+
 async def _unary(
     method: grpc.aio.UnaryUnaryMultiCallable[_RequestT, _ResponseT],
     request: _RequestT,
     context: CallContext,
 ) -> _ResponseT:
-    timeout = context.remaining_seconds()
-    call = method(
-        request,
-        timeout=CONTROL_TIMEOUT_SECONDS if timeout is None else timeout,
-        metadata=context.metadata(),
-    )
+    call = method(request, timeout=context.remaining_seconds(), metadata=context.metadata())
     try:
         return await call
     except grpc.aio.AioRpcError as error:
-        if timeout is None and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-            raise errors.no_answer() from error  # the limit was ours and not the caller's
         raise errors.from_rpc_error(error, context.json_path) from error
     finally:
         call.cancel()

@@ -132,6 +132,7 @@ class ScriptedServer(
         self.models = [a_model()]
         self.page_size = 100
         self.unary_request: Message | None = None
+        self.text_time_remaining: float | None = None
 
     def Generate(
         self, request: pb.GenerateRequest, context: grpc.ServicerContext
@@ -172,6 +173,7 @@ class ScriptedServer(
     def Tokenize(
         self, request: pb.TokenizeRequest, context: grpc.ServicerContext
     ) -> pb.TokenizeResponse:
+        self.text_time_remaining = context.time_remaining()
         self.unary_request = request
         text = "" if request.HasField("token_ids") else f"<{request.text}>"
         return pb.TokenizeResponse(token_ids=[7, 8, 9], token_count=3, text=text)
@@ -179,6 +181,7 @@ class ScriptedServer(
     def Detokenize(
         self, request: pb.DetokenizeRequest, context: grpc.ServicerContext
     ) -> pb.DetokenizeResponse:
+        self.text_time_remaining = context.time_remaining()
         self.unary_request = request
         return pb.DetokenizeResponse(text=" ".join(str(i) for i in request.token_ids))
 

@@ -7,9 +7,11 @@ import aiohttp
 import grpc
 import pytest
 
+from headrace_gateway.upstream import CONTROL_TIMEOUT_SECONDS
 from tests.client.scripted_server import Refusal
 from tests.gateway.service import MODEL
 
+NEVER_SECONDS = 1e6
 TEXTS = ["Once upon a time 🌍", "a", "<|im_end|> e\u0301"]
 
 
@@ -38,6 +40,19 @@ async def test_an_unknown_model_is_refused(gateway, server):
     server.model_refusal = Refusal(grpc.StatusCode.NOT_FOUND, "No such model.", "MODEL_NOT_FOUND")
     status, error = await gateway.post_for_error("/tokenize", {"prompt": "a", "model": "x"})
     assert (status, error["code"], error["param"]) == (404, "model_not_found", "model")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/tokenize", {"prompt": "a"}), ("/detokenize", {"tokens": [7]})]
+)
+async def test_a_text_has_the_time_that_its_caller_has(gateway, server, path, body):
+    """Long texts wait their turn: the limit of what is answered at once is not theirs."""
+    async with gateway.post(path, body) as response:
+        assert response.status == 200
+    assert (server.text_time_remaining or NEVER_SECONDS) >= NEVER_SECONDS
+    async with gateway.post(path, body, headers={"X-Request-Timeout": "100"}) as response:
+        assert response.status == 200
+    assert CONTROL_TIMEOUT_SECONDS < server.text_time_remaining < NEVER_SECONDS
 
 
 @pytest.mark.parametrize("text", TEXTS)
