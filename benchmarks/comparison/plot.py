@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from comparison.metric import Metric
 
 _METRICS = (TOKENS_PER_SECOND, TTFT, TPOT, GAP_P99, MEMORY)
+_MINOR_TICKS = (2, 5)  # of a power of ten; all eight would overlap
 _CASE = re.compile(r"(\d+) tokens, (\d+) streams?")
 
 
@@ -84,7 +85,7 @@ def _draw_line(
         label=name,
     )
     axis.set_xscale("log", base=2)
-    axis.set_yscale("log")
+    axis.set_yscale("log", subs=_MINOR_TICKS)
     axis.set_ylabel(metric.title)
     counts = sorted({count for count, _ in points})
     axis.set_xticks(counts, [str(count) for count in counts])
