@@ -71,7 +71,9 @@ def read_config_file(path: Path, names: Collection[str]) -> Mapping[str, Value]:
     for written, value in _read_pairs(path):
         name = written.replace("_", "-")
         if name not in known:
-            raise ConfigFileError(f"{path}: there is no setting {written}; {_hint(name, known)}")
+            raise ConfigFileError(
+                f"{path}: there is no setting {written}; {_hint(name, value, known)}"
+            )
         if name in settings:
             raise ConfigFileError(f"{path}: {name} is there twice; remove one of them")
         settings[name] = _to_value(f"{path}: {name}", value)
@@ -134,6 +136,8 @@ def _to_text(source: str, value: object) -> str:
             raise ConfigFileError(f"{source} must be text, a number, true, false or a list of them")
 
 
-def _hint(name: str, known: Collection[str]) -> str:
+def _hint(name: str, value: object, known: Collection[str]) -> str:
+    if isinstance(value, dict):
+        return "a file has no sections, so write its lines without one"
     near = get_close_matches(name, sorted(known), n=1)
     return f"did you mean {near[0]}?" if near else "docs/flags.md lists them"

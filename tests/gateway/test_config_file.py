@@ -74,6 +74,7 @@ def test_flags_win_over_variables_and_those_over_the_file(write):
     [
         ("prot: 3", ": there is no setting prot; did you mean port?"),
         ("config: a.toml", ": there is no setting config; "),
+        ("http: {port: 1}", ": there is no setting http; a file has no sections, so write"),
         ("port: many", ": port: 'many' must be an integer from 0 to 65535"),
         ("port: [1, 2]", ": port: takes one value, not a list"),
         ("port: 1\nport: 2", ": port is there twice; remove one of them"),

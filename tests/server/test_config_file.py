@@ -94,6 +94,7 @@ def test_an_empty_file_changes_nothing(write):
         ("max-num-seq: 3", "there is no setting max-num-seq; did you mean max-num-seqs?"),
         ("zzz: 3", "there is no setting zzz; docs/flags.md lists them"),
         ("config: a.toml", "there is no setting config;"),
+        ("server: {seed: 1}", "there is no setting server; a file has no sections, so write"),
         ("max-num-seqs: many", "max-num-seqs: 'many' must be from 1 to 4096"),
         ("max_num_seqs: 0", "max-num-seqs: '0' must be from 1 to 4096"),
         ("max-num-seqs: true", "max-num-seqs: 'true' must be from 1 to 4096"),
