@@ -68,7 +68,7 @@ class Answer:
         self._due_time: float | None = None  # when what is pending has waited long enough
         self._is_overdue = False
         self._num_running = sum(candidate.finish is None for candidate in candidates)
-        self._has_untold_end = False
+        self._must_tell = False
         self._is_complete = False
 
     def __aiter__(self) -> Answer:
@@ -89,7 +89,7 @@ class Answer:
         num_tokens = self._num_tokens_to_tell()
         if self._chunking.whole:
             return num_tokens * self._bytes_per_token >= MAX_HELD_BYTES
-        if self._has_untold_end:
+        if self._must_tell:
             return True
         return num_tokens > 0 and (self._is_overdue or num_tokens >= self._chunking.min_tokens)
 
@@ -159,7 +159,7 @@ class Answer:
         candidate.add(tokens)
         if candidate.finish is not None:
             self._num_running -= 1
-            self._has_untold_end = True
+            self._must_tell = True
             self._stream.cancel(tokens.candidate_index)
 
     def _end(self, reason: FinishReason) -> None:
@@ -172,9 +172,11 @@ class Answer:
             logprobs = self._prompt.take_logprobs()
             return AnswerDelta(prompt=self._prompt.take_info(), prompt_logprobs=logprobs)
         self._due_time = None
-        self._is_overdue = self._has_untold_end = False
+        self._is_overdue = False
         candidates = [candidate.take() for candidate in self._candidates if candidate.has_news]
-        if self._num_running > 0:
+        # What comes behind a call is in a delta of its own.
+        self._must_tell = any(candidate.has_news for candidate in self._candidates)
+        if self._num_running > 0 or self._must_tell:
             return AnswerDelta(candidates, self._prompt.take_info())
         self._is_complete = True
         return AnswerDelta(

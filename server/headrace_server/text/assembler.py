@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ class CandidateAssembler:
         self._tool_calls: list[ToolCallPiece] = []
         self._token_ids: list[int] = []
         self._logprobs: list[TextLogprobs] = []
+        self._cut_deltas: deque[CandidateDelta] = deque()
         self._is_complete = False
         self.finish: Finish | None = None
         self.num_output_tokens = 0
@@ -81,13 +83,13 @@ class CandidateAssembler:
     @property
     def num_pending_tokens(self) -> int:
         """The number of tokens since the last `take`."""
-        return len(self._token_ids)
+        return len(self._token_ids) + sum(len(delta.token_ids) for delta in self._cut_deltas)
 
     @property
     def has_news(self) -> bool:
         """Whether there is something to show since the last `take`."""
         return (
-            bool(self._text_parts or self._reasoning_parts or self._tool_calls)
+            bool(self._cut_deltas or self._text_parts or self._reasoning_parts or self._tool_calls)
             or (self._wants_tokens and bool(self._token_ids))
             or self.has_untold_finish
         )
@@ -122,14 +124,23 @@ class CandidateAssembler:
             self._finish(Finish(reason))
 
     def take(self) -> CandidateDelta:
-        """Return what is new since the last time."""
+        """Return what is new since the last time, up to text behind a call.
+
+        That text is in a delta of its own, since within one text comes before calls: there is
+        more to take while `has_news`.
+        """
+        if self._cut_deltas:
+            return self._cut_deltas.popleft()
         self._is_complete = self.finish is not None
+        return self._take_last(self.finish)
+
+    def _take_last(self, finish: Finish | None) -> CandidateDelta:
         delta = CandidateDelta(
             candidate_index=self._candidate_index,
             text="".join(self._text_parts),
             token_ids=self._token_ids,
             logprobs=self._logprobs,
-            finish=self.finish,
+            finish=finish,
             reasoning="".join(self._reasoning_parts),
             tool_calls=_joined(self._tool_calls),
         )
@@ -200,11 +211,17 @@ class CandidateAssembler:
         if self._parser.is_over:
             self._finish(Finish(FinishReason.TOOL_CALLS))
 
-    def _keep_parsed(self, parsed: Parsed) -> None:
+    def _keep_parsed(self, parts: Sequence[Parsed]) -> None:
+        for parsed in parts:
+            self._keep_part(parsed)
+
+    def _keep_part(self, parsed: Parsed) -> None:
         if parsed.reasoning:
             self.num_reasoning_tokens = self.num_output_tokens
         if not self._wants_text:
             return
+        if self._tool_calls and (parsed.reasoning or parsed.text):
+            self._cut_deltas.append(self._take_last(None))
         if parsed.reasoning:
             self._reasoning_parts.append(parsed.reasoning)
         if parsed.text:

@@ -76,6 +76,7 @@ def answer(tmp_path):
 class Got:
     def __init__(self, deltas, ids, usage):
         self.usage = usage
+        self.deltas = deltas
         self.text = "".join(delta.text for delta in deltas)
         self.reasoning = "".join(delta.reasoning for delta in deltas)
         self.pieces = [piece for delta in deltas for piece in delta.tool_calls]
@@ -96,6 +97,20 @@ async def test_a_call_is_told_beside_the_text(answer, chunking):
     assert (got.text, got.names, got.arguments) == ("I look.", ["get_weather"], '{"city": "é"}')
     assert got.finish.reason is FinishReason.TOOL_CALLS
     assert len(got.ids) == 1
+    assert got.num_unread == 0
+
+
+@pytest.mark.parametrize("chunking", [Chunking(), Chunking(min_tokens=1000), Chunking(whole=True)])
+async def test_text_behind_a_call_is_told_behind_it(answer, chunking):
+    """However much is told at once, what comes behind a call is in a later delta than it."""
+    got = await answer(f"I look.{CALL}And now:{CALL}Bye.", chunking=chunking)
+    told = []
+    for delta in got.deltas:
+        told += [delta.text] if delta.text else []
+        told += [piece.name for piece in delta.tool_calls if piece.name]
+    order = "".join(told).replace("get_weather", "|")
+    assert order == "I look.|And now:|Bye."
+    assert got.ids == list(dict.fromkeys(got.ids))
     assert got.num_unread == 0
 
 

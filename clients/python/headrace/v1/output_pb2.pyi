@@ -106,8 +106,9 @@ class Chunking(_message.Message):
     """
     whole: _builtins.bool
     """The switch that sends the whole answer in one response, or in several where
-    one would pass 1 MiB. It excludes min_tokens and max_delay. Log probabilities of
-    the prompt come in responses of their own. Default: false.
+    one would pass 1 MiB or text follows a call of a tool. It excludes min_tokens
+    and max_delay. Log probabilities of the prompt come in responses of their own.
+    Default: false.
     """
     @_builtins.property
     def max_delay(self) -> _duration_pb2.Duration:

@@ -16,7 +16,7 @@ from headrace_server.text.parsing.sink import Sink
 from headrace_server.text.parsing.source import END, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from headrace_server.text.parsing.sink import Parsed
     from headrace_server.text.parsing.source import Parse
@@ -64,7 +64,7 @@ class OutputParser:
         """Whether there are calls and all of them are whole."""
         return 0 < self._sink.num_calls == self._sink.num_whole_calls
 
-    def feed(self, text: str) -> Parsed:
+    def feed(self, text: str) -> Sequence[Parsed]:
         """Take the next characters; those behind the last call that may be are dropped."""
         for character in text:
             if self.is_over:
@@ -72,7 +72,7 @@ class OutputParser:
             self._program.send(character)
         return self._sink.take()
 
-    def end(self) -> Parsed:
+    def end(self) -> Sequence[Parsed]:
         """Take note of the end of the output."""
         if not self.is_over:
             self._program.send(END)

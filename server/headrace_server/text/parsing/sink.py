@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headrace_server.text.delta import ToolCallPiece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,16 @@ class Sink:
         self._reasoning: list[str] = []
         self._text: list[str] = []
         self._calls: list[_Call] = []
+        self._before: list[Parsed] = []
 
     def add_reasoning(self, text: str) -> None:
         """Add to the reasoning."""
+        self._cut_behind_calls()
         self._reasoning.append(text)
 
     def add_text(self, text: str) -> None:
         """Add to the text."""
+        self._cut_behind_calls()
         self._text.append(text)
 
     def begin_call(self, name: str) -> None:
@@ -62,10 +65,18 @@ class Sink:
         """Take note that the call that was begun last is whole."""
         self.num_whole_calls += 1
 
-    def take(self) -> Parsed:
-        """Return what is new since the last time."""
+    def take(self) -> Sequence[Parsed]:
+        """Return what is new since the last time, in order: text behind a call begins another."""
         if not (self._reasoning or self._text or self._calls):
-            return Parsed()
+            return ()
+        before, self._before = self._before, []
+        return [*before, self._take_last()]
+
+    def _cut_behind_calls(self) -> None:
+        if self._calls:
+            self._before.append(self._take_last())
+
+    def _take_last(self) -> Parsed:
         calls = tuple(
             ToolCallPiece(call.index, call.id, call.name, "".join(call.arguments))
             for call in self._calls

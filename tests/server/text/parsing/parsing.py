@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from headrace_server.text.parsing.output_parser import OutputForm, OutputParser
 from headrace_server.text.parsing.reasoning import ReasoningStart
+from headrace_server.text.parsing.sink import Parsed
 
 
 @dataclass(frozen=True)
@@ -60,4 +61,5 @@ def _pieces(output, form, tools, cuts, tags, start, max_calls):
     )
     places = [0, *sorted(cuts), len(output)]
     pieces = [parser.feed(output[a:b]) for a, b in itertools.pairwise(places)]
-    return parser, [*pieces, parser.end()]
+    pieces = [*pieces, parser.end()]
+    return parser, [part for parts in pieces for part in parts or (Parsed(),)]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace_server.text.parsing.formats import ToolCallFormat
+from headrace_server.text.parsing.sink import Parsed
 from tests.server.text.parsing.parsing import Read, parse, pieces_of
 
 HERMES, LLAMA3, MISTRAL = ToolCallFormat
@@ -144,6 +145,14 @@ def test_any_output_is_read_alike_however_it_is_cut(form, output, data):
     whole = parse(output, form, max_calls=limit)
     assert whole == parse(output, form, cuts=cuts, max_calls=limit)
     assert whole == parse(output, form, cuts=range(len(output)), max_calls=limit)
+
+
+def test_text_behind_a_call_is_a_part_of_its_own():
+    """Within a part text comes before calls, so that the order is kept however much comes."""
+    parts = pieces_of(f"One{hermes(NOW)}two{hermes(NOW)}{hermes(NOW)}three", HERMES, ())
+    assert [(part.text, len(part.tool_calls)) for part in parts if part != Parsed()] == (
+        [("One", 1), ("two", 2), ("three", 0)]
+    )
 
 
 def test_text_comes_at_once_but_what_may_be_a_marker():
