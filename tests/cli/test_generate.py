@@ -94,7 +94,12 @@ def test_json_is_one_object(generate):
         "text": "Hello 🌍",
         "token_ids": [1, 2, 0],
         "finish": {"reason": "end_of_text", "stop_sequence": None, "stop_token_id": None},
-        "usage": {"prompt_token_count": 5, "output_token_count": 3, "cached_token_count": 0},
+        "usage": {
+            "prompt_token_count": 5,
+            "output_token_count": 3,
+            "cached_token_count": 0,
+            "reasoning_token_count": 0,
+        },
         "timing": {"queue_seconds": 0.01, "first_token_seconds": 0.25, "total_seconds": 1.5},
         "request_id": "0123456789abcdef",
     }

@@ -61,7 +61,7 @@ TWO = [
     ),
     pb.GenerateResponse(
         deltas=[delta(0, "llo", 3, finish=END_MESSAGE)],
-        usage=pb.Usage(prompt_token_count=5, output_token_count=3),
+        usage=pb.Usage(prompt_token_count=5, output_token_count=3, reasoning_token_count=2),
     ),
 ]
 
@@ -82,7 +82,7 @@ async def test_every_candidate_is_read(read, server):
     )
     assert (whole.text, whole.token_ids, whole.finish) == ("Hello", (1, 3), END)
     assert whole.candidates[1].finish_reason is FinishReason.STOP_SEQUENCE
-    assert whole.usage == Usage(5, 3, cached_token_count=4)
+    assert whole.usage == Usage(5, 3, cached_token_count=4, reasoning_token_count=2)
 
 
 async def test_a_candidate_without_an_end_breaks_the_contract(read, server):

@@ -70,6 +70,7 @@ class Transcript:
                 response.usage.prompt_token_count,
                 response.usage.output_token_count,
                 self._cached_token_count,
+                response.usage.reasoning_token_count,
             )
             self._timing = _timing(response)
         deltas = [_delta(message) for message in response.deltas]

@@ -95,11 +95,13 @@ class Usage:
         prompt_token_count: of the prompt.
         output_token_count: of all candidates, their end-of-text tokens included.
         cached_token_count: those of the prompt that did not need to be computed.
+        reasoning_token_count: those of the output up to the end of the reasoning.
     """
 
     prompt_token_count: int
     output_token_count: int
     cached_token_count: int = 0
+    reasoning_token_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
