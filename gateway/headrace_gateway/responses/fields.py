@@ -50,6 +50,7 @@ RESPONSE_FIELDS: dict[str, Callable[[str, object], object]] = {
     "min_tokens": field_types.int32,
     "ignore_eos": field_types.boolean,
     "include_stop_str_in_output": field_types.boolean,
+    "skip_special_tokens": field_types.boolean,
     "chat_template_kwargs": parse_template_arguments,
     "request_id": field_types.text,
     "priority": field_types.negated_int32,
@@ -73,7 +74,6 @@ RESPONSE_NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
     "n": (1,),
     "context_management": ([],),
     "structured_outputs": ({},),
-    "skip_special_tokens": (True,),
 }
 """The fields that would change the answer and are not supported, each with the values that
 ask for nothing.

@@ -58,6 +58,13 @@ def test_options_are_those_of_chats():
     assert request.priority == -2
 
 
+@pytest.mark.parametrize("skip", [True, False])
+def test_control_tokens_are_shown_on_request(skip):
+    """Clients of vLLM ask for them by the name that chats have, too."""
+    request = generate_request(skip_special_tokens=skip)
+    assert request.output.special_tokens is not skip
+
+
 @pytest.mark.parametrize(("given", "expected"), [({}, 0), ({"top_logprobs": 3}, 3)])
 def test_log_probabilities_are_included_on_request(given, expected):
     """Their rivals are told only with them."""
