@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
-from aiohttp.http_exceptions import ContentEncodingError
 
 from headrace_gateway import errors
 from headrace_gateway.boundary import error_response, exchange_headers
@@ -46,6 +45,8 @@ class Connection(web.RequestHandler):
             keepalive_timeout=IDLE_TIMEOUT_SECONDS,
             lingering_time=LINGERING_SECONDS,
             access_log_class=AccessLogger,
+            # It would take a gzip that is cut off for a whole one.
+            auto_decompress=False,
         )
         self._max_connections = config.max_connections
         self._write_timeout_seconds = config.write_timeout_seconds
@@ -102,8 +103,6 @@ class Connection(web.RequestHandler):
 
 
 def _error_of(status: int, exc: BaseException | None) -> ApiError:
-    if isinstance(exc, ContentEncodingError):
-        return errors.packed_body()
     if status < 500:
         return errors.malformed_http(status)
     return errors.from_unexpected(exc or RuntimeError("no exception was given"))

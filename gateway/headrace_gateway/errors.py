@@ -167,7 +167,7 @@ def malformed_http(status: int) -> ApiError:
 
 
 def packed_body() -> ApiError:
-    """Return the answer to a body that HTTP's parser cannot unpack."""
+    """Return the answer to a body that cannot be unpacked."""
     return ApiError(
         400,
         "The body cannot be unpacked: send it as its Content-Encoding says, "

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 
 from headrace_gateway.openai.api_error import ApiError
 from headrace_gateway.openai.json_body import parse_object
+from headrace_gateway.routes.unpacking import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,15 @@ async def read_object(
     """
     _require_json(request)
     body = await _read(request, gateway.config)
-    return await gateway.large_bodies.run(len(body), lambda: parse(parse_object(body)))
+    encoding, config = _encoding(request), gateway.config
+
+    def read() -> _T:
+        unpacked = unpack(body, encoding, config.max_body_bytes, lambda: _too_large(config))
+        return parse(parse_object(unpacked))
+
+    # A packed body is as large as it can be.
+    num_bytes = len(body) if encoding in ("", "identity") else config.max_body_bytes
+    return await gateway.large_bodies.run(num_bytes, read)
 
 
 def json_response(body: msgspec.Struct) -> web.Response:
@@ -71,13 +80,17 @@ def _require_json(request: web.Request) -> None:
         )
     if (request.charset or "utf-8").lower() not in ("utf-8", "utf8"):
         raise ApiError(415, "The body must be in UTF-8.", code="unsupported_media_type")
-    if request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower() not in _ENCODINGS:
+    if _encoding(request) not in _ENCODINGS:
         raise ApiError(
             415,
             "The Content-Encoding must be gzip or deflate, or left out.",
             code="unsupported_content_encoding",
             headers={"Accept-Encoding": "gzip, deflate"},
         )
+
+
+def _encoding(request: web.Request) -> str:
+    return request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
 
 
 def _too_large(config: GatewayConfig) -> ApiError:
