@@ -168,7 +168,7 @@ async def test_without_a_server_every_path_that_needs_it_says_so(start_gateway):
 async def test_a_fault_of_the_gateway_shows_nothing_of_it(gateway, monkeypatch, caplog):
     """The text of an exception stays in the log, under the id that the caller gets."""
 
-    def fail(*arguments):
+    def fail(*arguments, **options):
         raise RuntimeError("secret of the inside")
 
     for name in ("generate_all", "tokenize", "detokenize", "get_model", "list_models"):
