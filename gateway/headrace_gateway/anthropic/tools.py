@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headrace.v1 import tool_pb2
 from headrace_gateway.openai import field_types
 from headrace_gateway.openai.api_error import invalid_field
+from headrace_gateway.openai.json_paths import find_json_path
 from headrace_gateway.openai.json_text import to_json_text
 
 _MODES = {
@@ -73,10 +74,7 @@ def parse_tool_choice(name: str, value: object) -> ToolWish:
 
 def tool_json_path(path: str) -> str | None:
     """Return the JSON path behind a field of the contract that has to do with tools."""
-    for pattern, json_path in _JSON_PATHS:
-        if pattern.fullmatch(path):
-            return pattern.sub(json_path, path)
-    return None
+    return find_json_path(_JSON_PATHS, path)
 
 
 def _tool(path: str, value: object) -> tool_pb2.Tool:

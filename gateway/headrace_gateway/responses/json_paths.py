@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from headrace_gateway.openai.json_paths import find_json_path
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -30,10 +32,7 @@ def chat_json_path(path: str, turns: Sequence[Turn]) -> str | None:
     """
     if (match := _MESSAGE.fullmatch(path)) is not None:
         return _message_path(turns[int(match[1])], match[2], match[3])
-    for pattern, json_path in _PATHS:
-        if pattern.fullmatch(path):
-            return pattern.sub(json_path, path)
-    return None
+    return find_json_path(_PATHS, path)
 
 
 def _message_path(turn: Turn, call: str | None, key: str | None) -> str:
