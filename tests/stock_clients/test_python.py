@@ -1,4 +1,4 @@
-"""Clients in Python that have an environment of their own: LiteLLM and the llm command."""
+"""Clients in Python that have an environment of their own: LiteLLM, OpenAI's agents, llm."""
 
 import os
 import subprocess
@@ -26,6 +26,14 @@ def test_litellm(client_programs, service):
     """Its answers, streams, tools and error classes fit what the service answers."""
     told = pytest_in_its_environment(
         client_programs, service.url, MODEL, "litellm_calls.py", RUN_SECONDS
+    )
+    assert "6 passed" in told
+
+
+def test_openai_agents(client_programs, service):
+    """Runs, streams, tools and error classes of the SDK's default fit /v1/responses."""
+    told = pytest_in_its_environment(
+        client_programs, service.url, MODEL, "agents_runs.py", RUN_SECONDS
     )
     assert "6 passed" in told
 

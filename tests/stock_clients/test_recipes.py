@@ -14,7 +14,7 @@ from tests.stock_clients.environment import NODE
 PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
 RUN_SECONDS = 110
 OF_THIS_ENVIRONMENT = ["openai-python", "Anthropic SDK", "huggingface_hub"]
-OF_THEIR_OWN = ["LangChain", "LiteLLM"]
+OF_THEIR_OWN = ["OpenAI Agents SDK", "LangChain", "LiteLLM"]
 OF_NODE = ["openai-node", "AI SDK"]
 
 
@@ -34,10 +34,10 @@ def printed_by(command, **options):
 
 
 def test_no_recipe_is_left_out():
-    """Each heading has its test; Continue's is no program that runs alone."""
+    """Each heading has its test."""
     headings = re.findall(r"^## (.*)$", PAGE.read_text(), re.MULTILINE)
-    tried = [*OF_THIS_ENVIRONMENT, *OF_THEIR_OWN, *OF_NODE, "curl", "llm"]
-    assert sorted(headings) == sorted([*tried, "Continue"])
+    tried = [*OF_THIS_ENVIRONMENT, *OF_THEIR_OWN, *OF_NODE, "curl", "llm", "Continue"]
+    assert sorted(headings) == sorted(tried)
 
 
 def test_curl(service):
@@ -70,3 +70,17 @@ def test_llm(client_programs, service, tmp_path):
     path = f"{client_programs}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "LLM_USER_PATH": str(tmp_path), "PATH": path}
     assert printed_by(["sh", "-c", block("llm", "sh", service)], env=environment)
+
+
+def test_continue(node, service, tmp_path):
+    """Its command prints the answer with this configuration."""
+    (tmp_path / "config.yaml").write_text(block("Continue", "yaml", service))
+    command = [
+        NODE / "node_modules" / ".bin" / "cn",
+        "--config",
+        tmp_path / "config.yaml",
+        "-p",
+        "Hey",
+    ]
+    environment = {**os.environ, "HOME": str(tmp_path), "CONTINUE_TELEMETRY_ENABLED": "0"}
+    assert printed_by(command, env=environment, cwd=tmp_path, stdin=subprocess.DEVNULL)
