@@ -49,6 +49,10 @@ class InvalidConstraintError(InvalidFieldError):
     """The constraint on the output is malformed, uses what is not supported, or is too complex."""
 
 
+class UnauthenticatedError(RequestError):
+    """The caller has shown no valid key."""
+
+
 class ModelNotFoundError(RequestError):
     """No model of that name is served."""
 

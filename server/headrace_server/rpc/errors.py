@@ -45,6 +45,10 @@ _TABLE: Final[Mapping[type[errors.RequestError], _Row]] = {
         grpc.StatusCode.INVALID_ARGUMENT,
         reasons.ERROR_REASON_INVALID_CONSTRAINT,
     ),
+    errors.UnauthenticatedError: (
+        grpc.StatusCode.UNAUTHENTICATED,
+        reasons.ERROR_REASON_UNAUTHENTICATED,
+    ),
     errors.ModelNotFoundError: (
         grpc.StatusCode.NOT_FOUND,
         reasons.ERROR_REASON_MODEL_NOT_FOUND,

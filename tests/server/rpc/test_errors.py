@@ -16,6 +16,7 @@ TABLE = [
         "INVALID_ARGUMENT",
         "CONTEXT_LENGTH_EXCEEDED",
     ),
+    (errors.UnauthenticatedError("No."), "UNAUTHENTICATED", "UNAUTHENTICATED"),
     (errors.ModelNotFoundError("No."), "NOT_FOUND", "MODEL_NOT_FOUND"),
     (
         errors.InvalidConstraintError("constraint.regex", "Bad."),

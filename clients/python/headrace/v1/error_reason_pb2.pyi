@@ -65,6 +65,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     constraint cannot be followed; google.rpc.BadRequest names it. Example: regex is
     "(".
     """
+    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 13
+    """ERROR_REASON_UNAUTHENTICATED: the server has keys, and the call came with none
+    of them. Example: the metadata has no "authorization".
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason lists the reasons that the server gives in google.rpc.ErrorInfo,
@@ -113,5 +117,9 @@ ERROR_REASON_INVALID_CONSTRAINT: ErrorReason.ValueType  # 12
 """ERROR_REASON_INVALID_CONSTRAINT: the schema, expression or grammar of the
 constraint cannot be followed; google.rpc.BadRequest names it. Example: regex is
 "(".
+"""
+ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 13
+"""ERROR_REASON_UNAUTHENTICATED: the server has keys, and the call came with none
+of them. Example: the metadata has no "authorization".
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -65,7 +65,8 @@ class GenerateRequest(_message.Message):
     """The secret that keeps what the server remembers of this prompt apart from that of
     others, at most 256 characters: only requests with the same one share it. A
     caller who can time the answers of others' prompts learns whether the server has
-    seen them. Default: shared with all callers that set none.
+    seen them. Default: shared with all callers that set none. Where the server has
+    keys, callers with keys of another name share nothing in any case.
     """
     add_special_tokens: _builtins.bool
     """The switch that adds the tokens that the model has around a text, such as that of

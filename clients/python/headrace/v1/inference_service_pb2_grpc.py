@@ -54,6 +54,12 @@ class InferenceServiceStub:
     - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
     The response headers, the trailers of an error and the server's log repeat it;
     without one they hold an id of the server's own.
+    - Where the server has keys, the metadata MUST hold `authorization` once, with the
+    value "Bearer KEY"; a call to any service but grpc.health.v1.Health fails with
+    UNAUTHENTICATED else. The name of the key says who the caller is. Where there
+    are no keys, it is the client certificate or the connection, and a proxy MAY
+    tell the callers behind it apart by `x-headrace-caller`, at most 128 printable
+    ASCII characters.
     - The response headers of Generate hold `x-headrace-model-bin`, the name of the
     model that answers, in UTF-8.
     """
@@ -110,6 +116,12 @@ class InferenceServiceServicer:
     - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
     The response headers, the trailers of an error and the server's log repeat it;
     without one they hold an id of the server's own.
+    - Where the server has keys, the metadata MUST hold `authorization` once, with the
+    value "Bearer KEY"; a call to any service but grpc.health.v1.Health fails with
+    UNAUTHENTICATED else. The name of the key says who the caller is. Where there
+    are no keys, it is the client certificate or the connection, and a proxy MAY
+    tell the callers behind it apart by `x-headrace-caller`, at most 128 printable
+    ASCII characters.
     - The response headers of Generate hold `x-headrace-model-bin`, the name of the
     model that answers, in UTF-8.
     """
@@ -191,6 +203,12 @@ class InferenceService:
     - The metadata MAY hold `x-request-id`, at most 128 printable ASCII characters.
     The response headers, the trailers of an error and the server's log repeat it;
     without one they hold an id of the server's own.
+    - Where the server has keys, the metadata MUST hold `authorization` once, with the
+    value "Bearer KEY"; a call to any service but grpc.health.v1.Health fails with
+    UNAUTHENTICATED else. The name of the key says who the caller is. Where there
+    are no keys, it is the client certificate or the connection, and a proxy MAY
+    tell the callers behind it apart by `x-headrace-caller`, at most 128 printable
+    ASCII characters.
     - The response headers of Generate hold `x-headrace-model-bin`, the name of the
     model that answers, in UTF-8.
     """
