@@ -1,0 +1,142 @@
+// Package headrace is a client of Headrace's gRPC API, which streams the answers of
+// language models. Its messages are those of the contract, in package headracev1.
+//
+//go:generate ./generate.sh
+package headrace
+
+import (
+	"context"
+	"crypto/tls"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"example.com/headrace/headracev1"
+)
+
+// Client is a connection to a server. Goroutines may share it.
+type Client struct {
+	conn      *grpc.ClientConn
+	inference headracev1.InferenceServiceClient
+	models    headracev1.ModelServiceClient
+}
+
+// Option says how Dial connects.
+type Option func(*options)
+
+type options struct {
+	tls    *tls.Config
+	apiKey string
+	dial   []grpc.DialOption
+}
+
+// WithTLS encrypts the connection. An empty Config takes the certificates that the
+// machine trusts; one with Certificates shows the server who calls.
+func WithTLS(config *tls.Config) Option {
+	return func(o *options) { o.tls = config }
+}
+
+// WithAPIKey sends a key with every call. An empty one sends none.
+func WithAPIKey(key string) Option {
+	return func(o *options) { o.apiKey = key }
+}
+
+// WithDialOptions hands options to gRPC, such as a service config that retries.
+func WithDialOptions(dial ...grpc.DialOption) Option {
+	return func(o *options) { o.dial = append(o.dial, dial...) }
+}
+
+// Dial returns a client of the server at target, such as "localhost:1920". It connects
+// in the background: a server that is not there is an error of the first call.
+func Dial(target string, opts ...Option) (*Client, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	conn, err := grpc.Dial(target, o.dialOptions()...)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{
+		conn:      conn,
+		inference: headracev1.NewInferenceServiceClient(conn),
+		models:    headracev1.NewModelServiceClient(conn),
+	}, nil
+}
+
+// Close ends the connection and cancels the calls that still run.
+func (c *Client) Close() error {
+	return c.conn.Close()
+}
+
+// Conn returns the connection, for the calls that have no method here:
+//
+//	headracev1.NewInferenceServiceClient(client.Conn()).Tokenize(ctx, …)
+func (c *Client) Conn() *grpc.ClientConn {
+	return c.conn
+}
+
+// Stream sends a request and returns its answer, to be read as it is made. Cancelling
+// ctx, or its deadline, stops the work at the server at once.
+func (c *Client) Stream(
+	ctx context.Context, request *headracev1.GenerateRequest, opts ...grpc.CallOption,
+) (*Stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	call, err := c.inference.Generate(ctx, request, opts...)
+	if err != nil {
+		cancel()
+		return nil, FromError(err)
+	}
+	return &Stream{call: call, cancel: cancel}, nil
+}
+
+// Models lists the models that the server serves.
+func (c *Client) Models(ctx context.Context) ([]*headracev1.Model, error) {
+	var models []*headracev1.Model
+	request := &headracev1.ListModelsRequest{}
+	for {
+		page, err := c.models.ListModels(ctx, request)
+		if err != nil {
+			return nil, FromError(err)
+		}
+		models = append(models, page.Models...)
+		if page.NextPageToken == "" {
+			return models, nil
+		}
+		request.PageToken = page.NextPageToken
+	}
+}
+
+// BearerKey is an API key as the credentials of one call: grpc.PerRPCCredentials takes
+// it. Without TLS it crosses the network in the clear.
+type BearerKey string
+
+// GetRequestMetadata returns the metadata that proves who calls.
+func (k BearerKey) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(k)}, nil
+}
+
+// RequireTransportSecurity is false, since servers listen on the loopback interface.
+func (k BearerKey) RequireTransportSecurity() bool {
+	return false
+}
+
+func (o *options) dialOptions() []grpc.DialOption {
+	dial := []grpc.DialOption{
+		// A long prompt is silent: a server that vanished is noticed by its missing pong.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: 30 * time.Second, Timeout: 10 * time.Second,
+		}),
+	}
+	if o.tls != nil {
+		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(o.tls)))
+	} else {
+		dial = append(dial, grpc.WithInsecure())
+	}
+	if o.apiKey != "" {
+		dial = append(dial, grpc.WithPerRPCCredentials(BearerKey(o.apiKey)))
+	}
+	return append(dial, o.dial...)
+}
