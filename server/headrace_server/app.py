@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
-import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from grpc import aio
 from grpc_health.v1 import health_pb2
 
 from headrace.v1 import inference_service_pb2, model_service_pb2
+from headrace_server.api_keys import ApiKeyError, ApiKeys
 from headrace_server.backends.native import EngineLoadError, NativeBackend
 from headrace_server.errors import DrainingError
 from headrace_server.grammar.checker import GrammarChecker
@@ -21,10 +19,11 @@ from headrace_server.metrics import serve_metrics
 from headrace_server.rpc import reflection
 from headrace_server.rpc.availability import Availability
 from headrace_server.rpc.boundary import Boundary
+from headrace_server.rpc.callers import Callers
 from headrace_server.rpc.calls import DRAINING_RETRY_SECONDS, Calls
-from headrace_server.rpc.channel_options import channel_options
 from headrace_server.rpc.health import Health
 from headrace_server.rpc.inference_service import InferenceService
+from headrace_server.rpc.listening import ListenError, listen, not_bound
 from headrace_server.rpc.model_service import ModelService, ServedNames
 from headrace_server.telemetry import log_event
 from headrace_server.text.model_files import ModelFileError
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
     from headrace_server.backends.interface import Backend
-    from headrace_server.config import Config, RpcConfig, ShutdownConfig
+    from headrace_server.config import AccessConfig, Config, ShutdownConfig
     from headrace_server.metrics import MetricsConfig
 
 # What is left of a call when its handler is done is to send its status: milliseconds.
@@ -48,8 +47,6 @@ PROBE_SECONDS: Final = 0.1
 # the model asks ModelService for the reason each time.
 _QUIET: Final = logging.DEBUG
 
-# Whoever reads it may have started this program by `headrace serve`.
-_PORT_FLAGS: Final = "--port (--grpc-port of headrace serve)"
 _METRICS_PORT_FLAG: Final = "--metrics-port"
 
 _INFERENCE: Final = inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"]
@@ -72,6 +69,7 @@ class Server:
         metrics_address: where the metrics are, as host:port; None where they are not served.
         backend: has the load and the state of the engine.
         availability: whether requests are served now.
+        model_service: describes the model.
         calls: those in progress.
     """
 
@@ -79,6 +77,7 @@ class Server:
     metrics_address: str | None
     backend: NativeBackend
     availability: Availability
+    model_service: ModelService
     calls: Calls
 
     async def drain(self, config: ShutdownConfig) -> None:
@@ -104,20 +103,22 @@ async def open_server(config: Config) -> AsyncIterator[Server]:
     """Open a server. Its port is open at once; the model is loaded in the meantime.
 
     Raises:
-        StartError: a port is taken, or, also later in the body, the model cannot be loaded.
+        StartError: a port is taken, keys or certificates cannot be used, or, also later in the
+            body, the model cannot be loaded.
     """
     try:
         async with AsyncExitStack() as stack:
             yield await _open(config, stack)
     except BaseExceptionGroup as group:
         raise _to_start_error(_unwrap(group)) from None
-    except EngineLoadError as error:
+    except (EngineLoadError, ListenError) as error:
         raise _to_start_error(error) from None
 
 
 async def _open(config: Config, stack: AsyncExitStack) -> Server:
     calls = Calls()
-    grpc_server, address = _bind(config.rpc)
+    callers = _to_callers(config.access, have_certificates=config.rpc.asks_for_certificates)
+    grpc_server, address = listen(config.rpc)
     backend = await stack.enter_async_context(
         NativeBackend(config.engine, config.admission, config.supervision)
     )
@@ -136,44 +137,25 @@ async def _open(config: Config, stack: AsyncExitStack) -> Server:
         metrics_address = await _open_metrics(config, config.metrics, backend, stack)
     availability = Availability(backend, pipeline)
     names = ServedNames(config.served_names[0], config.served_names[1:])
-    _register(grpc_server, names, availability, pipeline, Boundary(calls, config.rpc.stall_seconds))
+    boundary = Boundary(calls, config.rpc.stall_seconds, callers)
+    model_service = ModelService(names, availability, takes_constraints=pipeline.takes_constraints)
+    _register(
+        boundary, InferenceService(names, availability, pipeline), model_service, availability
+    )
+    grpc_server.add_generic_rpc_handlers([boundary])
     await grpc_server.start()
     stack.push_async_callback(grpc_server.stop, STOP_GRACE_SECONDS)
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     stack.callback(tasks.create_task(availability.follow()).cancel)
-    return Server(address, metrics_address, backend, availability, calls)
+    return Server(address, metrics_address, backend, availability, model_service, calls)
 
 
-def _bind(config: RpcConfig) -> tuple[aio.Server, str]:
-    """Make a gRPC server and take its port."""
-    _check_port_is_free(config)
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    server = aio.server(options=channel_options(config.connection))
+def _to_callers(config: AccessConfig, *, have_certificates: bool) -> Callers:
     try:
-        port = server.add_insecure_port(f"{host}:{config.port}")
-    except RuntimeError as error:
-        raise StartError(
-            f"Cannot listen on {host}:{config.port}; choose another port with {_PORT_FLAGS}."
-        ) from error
-    return server, f"{host}:{port}"
-
-
-def _check_port_is_free(config: RpcConfig) -> None:
-    """Try the port first: gRPC tells neither why it cannot have it, nor anything but in logs.
-
-    Raises:
-        StartError: the port cannot be had.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()
-    except OSError as error:
-        raise _not_bound(config.host, config.port, "--host", _PORT_FLAGS, error) from error
+        keys = ApiKeys(config.api_keys, config.api_key_file) if config.has_keys else None
+    except ApiKeyError as error:
+        raise StartError(f"{error}.") from None
+    return Callers(keys, have_certificates=have_certificates)
 
 
 async def _open_metrics(
@@ -183,39 +165,18 @@ async def _open_metrics(
     try:
         return await stack.enter_async_context(serving)
     except OSError as error:
-        raise _not_bound(
+        raise not_bound(
             metrics.host, metrics.port, "--metrics-host", _METRICS_PORT_FLAG, error
         ) from error
 
 
-def _not_bound(host: str, port: int, host_flag: str, port_flag: str, error: OSError) -> StartError:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return StartError(
-                f"Port {port} on {host} is taken; stop the program that has it or choose another "
-                f"with {port_flag}."
-            )
-        case errno.EACCES:
-            return StartError(
-                f"Port {port} needs more rights than this user has; choose one above 1023 with "
-                f"{port_flag}."
-            )
-        case _:
-            return StartError(
-                f"{host} is no address of this machine; choose another with {host_flag}."
-            )
-
-
 def _register(
-    grpc_server: aio.Server,
-    names: ServedNames,
-    availability: Availability,
-    pipeline: TextPipeline,
     boundary: Boundary,
+    inference: InferenceService,
+    model: ModelService,
+    availability: Availability,
 ) -> None:
-    inference = InferenceService(names, availability, pipeline)
     boundary.register(
-        grpc_server,
         _INFERENCE,
         {
             "Generate": inference.generate,
@@ -223,25 +184,22 @@ def _register(
             "Detokenize": inference.detokenize,
         },
     )
-    model = ModelService(names, availability, takes_constraints=pipeline.takes_constraints)
     boundary.register(
-        grpc_server,
         _MODEL,
         {"ListModels": model.list_models, "GetModel": model.get_model},
         log_level=_QUIET,
     )
     health = Health(availability, [_INFERENCE.full_name, _MODEL.full_name])
     boundary.register(
-        grpc_server,
         _HEALTH,
         {"Check": health.check, "List": health.list_all, "Watch": health.watch},
+        needs_key=False,
         is_probe=True,
         log_level=_QUIET,
     )
     mirror = reflection.Reflection([_INFERENCE, _MODEL, _HEALTH])
     for name in reflection.SERVICE_NAMES:
         boundary.register(
-            grpc_server,
             reflection.SERVICE,
             {"ServerReflectionInfo": mirror.answer},
             name=name,
@@ -267,7 +225,7 @@ def _stopped() -> DrainingError:
 
 
 def _to_start_error(error: BaseException) -> BaseException:
-    is_known = isinstance(error, EngineLoadError | ModelFileError)
+    is_known = isinstance(error, EngineLoadError | ListenError | ModelFileError)
     return StartError(str(error)) if is_known else error
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
+from headrace_server.certificates import TlsConfig
 from headrace_server.config_file import ConfigFileError, read_config_file
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 from headrace_server.flag_values import FlagValueError
@@ -22,6 +23,8 @@ from headrace_server.variables import find_unknown_variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from headrace_server.api_keys import ApiKey
 
 DEFAULT_MODEL_NAME: Final = "smollm2-135m-instruct"
 SIMULATED_MODEL_NAME: Final = "simulated"
@@ -52,14 +55,41 @@ class RpcConfig:
     Args:
         host: a name or an address of this machine.
         port: 0 lets the system choose.
+        tls: None speaks plain text.
+        unix_socket: listened on, too; always plain text.
         stall_seconds: the longest time that a client may leave a response unread.
         connection: how connections are bounded and watched.
     """
 
     host: str
     port: int
+    tls: TlsConfig | None
+    unix_socket: Path | None
     stall_seconds: float
     connection: ConnectionConfig
+
+    @property
+    def asks_for_certificates(self) -> bool:
+        """Whether clients of the port must show a certificate."""
+        return self.tls is not None and self.tls.ca_certs is not None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessConfig:
+    """Who may call.
+
+    Args:
+        api_keys: those that are given as such.
+        api_key_file: has more of them, see `api_keys`; None for none.
+    """
+
+    api_keys: tuple[ApiKey, ...]
+    api_key_file: Path | None
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether callers need one."""
+        return bool(self.api_keys) or self.api_key_file is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +134,7 @@ class Config:
     admission: AdmissionLimits
     supervision: SupervisionLimits
     rpc: RpcConfig
+    access: AccessConfig
     metrics: MetricsConfig | None
     shutdown: ShutdownConfig
     log: LogConfig
@@ -135,6 +166,7 @@ def read_config(
             parser.error(
                 f"{names[flag.key]} has no effect with --backend {values[BACKEND.key]}; remove it"
             )
+    _check_tls(parser, given, names)
     if "metrics_host" in given and values["metrics_port"] is None:
         parser.error(f"{names['metrics_host']} has no effect without --metrics-port; add that")
     max_num_tokens = values["max_num_batched_tokens"]
@@ -279,11 +311,37 @@ def _to_config(values: Mapping[str, Any]) -> Config:
             step_timeout_seconds=timeout_seconds,
             idle_timeout_seconds=min(timeout_seconds, SupervisionLimits().idle_timeout_seconds),
         ),
-        rpc=RpcConfig(values["host"], values["port"], values["stall_timeout"], ConnectionConfig()),
+        rpc=RpcConfig(
+            host=values["host"],
+            port=values["port"],
+            tls=_to_tls(values),
+            unix_socket=values["unix_socket"],
+            stall_seconds=values["stall_timeout"],
+            connection=ConnectionConfig(),
+        ),
+        access=AccessConfig(tuple(values["api_key"] or ()), values["api_key_file"]),
         metrics=_to_metrics(values),
         shutdown=ShutdownConfig(values["lame_duck"], values["shutdown_timeout"]),
         log=LogConfig(values["log_level"], values["log_format"]),
     )
+
+
+def _check_tls(
+    parser: argparse.ArgumentParser, given: Mapping[str, Any], names: Mapping[str, str]
+) -> None:
+    """Refuse a part of what TLS needs."""
+    pair = ("ssl_certfile", "ssl_keyfile")
+    missing = [key for key in pair if key not in given]
+    for key in (*pair, "ssl_ca_certs"):
+        if key in given and missing:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
+            parser.error(f"{names[key]} has no effect without {flags}; add that")
+
+
+def _to_tls(values: Mapping[str, Any]) -> TlsConfig | None:
+    if values["ssl_certfile"] is None:
+        return None
+    return TlsConfig(values["ssl_certfile"], values["ssl_keyfile"], values["ssl_ca_certs"])
 
 
 def _to_call_format(name: str) -> ToolCallFormat | None:

@@ -26,6 +26,10 @@ GATEWAY_NAMES: Final = frozenset(
         "port",
         "request-timeout",
         "upstream",
+        "upstream-ssl-ca-certs",
+        "upstream-ssl-certfile",
+        "upstream-ssl-keyfile",
+        "upstream-ssl-server-name",
         "write-timeout",
     }
 )

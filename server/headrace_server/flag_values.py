@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from headrace_server.api_keys import ApiKey, ApiKeyError, to_api_key
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -104,6 +106,29 @@ def served_name(text: str) -> str:
     if not (0 < len(text) <= 256 and text.isprintable() and "," not in text):
         raise FlagValueError(f"{text!r} must have 1 to 256 printable characters and no comma")
     return text
+
+
+def api_key(text: str) -> ApiKey:
+    """Read a key, which no error shows."""
+    try:
+        return to_api_key(text)
+    except ApiKeyError as error:
+        raise FlagValueError(str(error)) from None
+
+
+def file(text: str) -> Path:
+    """Read the path of a file that is there."""
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise FlagValueError(f"there is no file {text!r}; give the path of one")
+    return path.absolute()
+
+
+def new_path(text: str) -> Path:
+    """Read the path of what is to be made."""
+    if not text:
+        raise FlagValueError("a path must not be empty")
+    return Path(text).expanduser().absolute()
 
 
 def config_file(text: str) -> Path:

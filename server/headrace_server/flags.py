@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 from headrace_server.flag_values import (
+    api_key,
     config_file,
     device,
+    file,
     host,
     model,
+    new_path,
     one_of,
     seconds,
     served_name,
@@ -152,8 +155,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--host",
             host,
             "127.0.0.1",
-            "the address to listen on; 0.0.0.0 opens the server to the network, where anyone "
-            "may use it: there are no keys and no encryption yet",
+            "the address to listen on; 0.0.0.0 opens the server to the network: have keys and TLS "
+            "then",
             metavar="ADDRESS",
             own_variable="HEADRACE_GRPC_HOST",
             file_names=("grpc-host", "host"),
@@ -179,6 +182,58 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "127.0.0.1",
             "the address that the metrics listen on; whoever reaches it may read them",
             metavar="ADDRESS",
+        ),
+    ),
+    "security": (
+        Flag(
+            "--api-key",
+            api_key,
+            None,
+            "the keys that callers need; a file or the variable shows them to fewer eyes",
+            shown_default="none, callers need no key",
+            metavar="KEY",
+            is_list=True,
+        ),
+        Flag(
+            "--api-key-file",
+            file,
+            None,
+            "a file of keys, a line such as: alice KEY for each; it is read again when it changes",
+            shown_default="none",
+            metavar="FILE",
+        ),
+        Flag(
+            "--ssl-certfile",
+            file,
+            None,
+            "the certificate of the server in PEM, which turns TLS on; it is read again when it "
+            "changes",
+            shown_default="none, there is no TLS",
+            metavar="FILE",
+        ),
+        Flag(
+            "--ssl-keyfile",
+            file,
+            None,
+            "the private key of the certificate",
+            shown_default="none",
+            metavar="FILE",
+        ),
+        Flag(
+            "--ssl-ca-certs",
+            file,
+            None,
+            "the authorities, one of which must have signed the certificate of each client",
+            shown_default="none, clients need no certificate",
+            metavar="FILE",
+        ),
+        Flag(
+            "--unix-socket",
+            new_path,
+            None,
+            "a socket to listen on beside the port, without TLS, for this user alone",
+            shown_default="none",
+            metavar="PATH",
         ),
     ),
     "engine": (

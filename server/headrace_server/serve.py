@@ -13,6 +13,7 @@ import sys
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from headrace.v1.model_pb2 import Capability
 from headrace_server.app import open_server
 from headrace_server.stop_signals import StopSignals
 from headrace_server.telemetry import log_event
@@ -68,17 +69,22 @@ def _stop_signal() -> Iterator[asyncio.Event]:
 
 async def _tell_news(server: Server, config: Config) -> None:
     """Tell people and programs how the server is doing."""
-    log_event(_log, logging.INFO, "listening", address=server.address)
+    socket = config.rpc.unix_socket
+    log_event(
+        _log,
+        logging.INFO,
+        "listening",
+        address=server.address,
+        unix_socket=None if socket is None else str(socket),
+        tls=config.rpc.tls is not None or None,
+        keys=config.access.has_keys or None,
+    )
     _tell_program("listening", address=server.address)
     if server.metrics_address is not None:
         log_event(_log, logging.INFO, "serving metrics", address=server.metrics_address)
     if not _is_loopback(config.rpc.host):
-        log_event(
-            _log,
-            logging.WARNING,
-            "open to the network: whoever reaches the port may use it, without key or encryption",
-            address=server.address,
-        )
+        for event in _risks(config):
+            log_event(_log, logging.WARNING, event, address=server.address)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_tell_engine_news(server))
         await server.availability.wait_for_change(seen=False)
@@ -86,7 +92,7 @@ async def _tell_news(server: Server, config: Config) -> None:
 
 
 def _tell_ready(server: Server, config: Config) -> None:
-    context_length = server.availability.require_model().context_length
+    model = server.model_service.describe()
     kv_cache_tokens = server.backend.load.num_total_blocks * config.engine.block_size
     log_event(
         _log,
@@ -94,20 +100,26 @@ def _tell_ready(server: Server, config: Config) -> None:
         "ready",
         address=server.address,
         model=config.served_names[0],
-        aliases=",".join(config.served_names[1:]) or None,
-        context_length=context_length,
+        aliases=",".join(model.aliases) or None,
+        context_length=model.context_length,
         kv_cache_tokens=kv_cache_tokens,
     )
     _tell_program(
         "ready",
         address=server.address,
-        model=config.served_names[0],
-        context_length=context_length,
+        model=model.name,
+        aliases=list(model.aliases),
+        context_length=model.context_length,
+        capabilities=[
+            Capability.Name(number).removeprefix("CAPABILITY_").lower()
+            for number in model.capabilities
+        ],
         kv_cache_tokens=kv_cache_tokens,
     )
     _tell_person(
-        f"Serving {' or '.join(config.served_names)} with {context_length} tokens of context;\n"
-        f"the KV cache holds {kv_cache_tokens} tokens of all running requests.",
+        f"Serving {' or '.join(config.served_names)} with {model.context_length} tokens of "
+        f"context;\nthe KV cache holds {kv_cache_tokens} tokens of all running requests.",
+        config,
         server.address,
     )
 
@@ -125,6 +137,16 @@ async def _tell_engine_news(server: Server) -> None:
         status = await server.backend.wait_for_status_change(status)
 
 
+def _risks(config: Config) -> list[str]:
+    """What somebody who opens the port to a network should know."""
+    risks = []
+    if not config.access.has_keys and not config.rpc.asks_for_certificates:
+        risks.append("open to the network: whoever reaches the port may use it; give it keys")
+    if config.rpc.tls is None:
+        risks.append("not encrypted: whoever is on the way can read texts and keys; give it TLS")
+    return risks
+
+
 def _is_loopback(host: str) -> bool:
     """Tell whether only programs of this machine reach an address."""
     try:
@@ -133,7 +155,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _tell_program(event: str, **fields: str | int) -> None:
+def _tell_program(event: str, **fields: str | int | list[str]) -> None:
     """Write a line of JSON for the program that started this one; a person has the log."""
     if sys.stdout.isatty():
         return
@@ -143,12 +165,21 @@ def _tell_program(event: str, **fields: str | int) -> None:
             os.write(sys.stdout.fileno(), json.dumps({"event": event, **fields}).encode() + b"\n")
 
 
-def _tell_person(facts: str, address: str) -> None:
+def _tell_person(facts: str, config: Config, address: str) -> None:
     """Write what to do next for somebody at a terminal, unless a program started this one."""
     if sys.stdout.isatty() and sys.stderr.isatty():
         sys.stderr.write(
             f"\n{facts}\nTry it in another terminal:\n\n"
-            "  grpcurl -plaintext "
+            f"  grpcurl {' '.join(_grpcurl_options(config))} "
             '-d \'{"text":"Once upon a time","stopping":{"max_output_tokens":60}}\' '
             f"{address} headrace.v1.InferenceService/Generate\n\n"
         )
+
+
+def _grpcurl_options(config: Config) -> list[str]:
+    options = ["-plaintext"] if config.rpc.tls is None else ["-cacert AUTHORITY.pem"]
+    if config.rpc.asks_for_certificates:
+        options.append("-cert CLIENT.pem -key CLIENT-KEY.pem")
+    if config.access.has_keys:
+        options.append('-H "authorization: Bearer $HEADRACE_API_KEY"')
+    return options

@@ -1,10 +1,11 @@
-"""The boundary of the RPCs: every call gets an id, one status and one line in the access log."""
+"""The boundary of the RPCs: every call gets a caller, an id, one status and one line in the log."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -17,6 +18,7 @@ from headrace_server.errors import (
     InvalidFieldError,
     RequestError,
     RequestFailedError,
+    UnauthenticatedError,
 )
 from headrace_server.rpc.calls import DEADLINE_TOLERANCE_SECONDS, Call, Calls
 from headrace_server.rpc.errors import RpcStatus, internal_error, to_status
@@ -27,86 +29,137 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
+    from headrace_server.rpc.callers import Callers
+
 _log = logging.getLogger(__name__)
 
 Context: TypeAlias = "aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "Callable[[Call, Any], Awaitable[Message | None]]"
+RpcHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 # An engine that was interrupted is back, or known to be gone, by then.
 _INTERRUPTED_RETRY_SECONDS = 1.0
+# Names of RPCs that do not exist are as long as callers like.
+_MAX_LOGGED_PATH: Final = 128
 
 
-class Boundary:
-    """Registers the handlers of services, each behind the same boundary.
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """An RPC that is served.
+
+    Args:
+        name: for the log.
+        needs_key: of its callers.
+        to_handler: makes what answers a call, given whose key that came with.
+    """
+
+    name: str
+    needs_key: bool
+    to_handler: Callable[[str], RpcHandler]
+
+
+class Boundary(grpc.GenericRpcHandler):
+    """Lets calls in, and has the handlers of services, each behind the same boundary.
 
     Args:
         calls: the register of the calls in progress and the gate before them.
         stall_seconds: the longest time that one write may take.
+        callers: who may call, and who calls.
     """
 
-    def __init__(self, calls: Calls, stall_seconds: float) -> None:
+    def __init__(self, calls: Calls, stall_seconds: float, callers: Callers) -> None:
         self._calls = calls
         self._stall_seconds = stall_seconds
+        self._callers = callers
+        self._methods: dict[str, _Method] = {}
 
     def register(
         self,
-        server: aio.Server,
         service: ServiceDescriptor,
         handlers: Mapping[str, Handler],
         *,
         name: str | None = None,
+        needs_key: bool = True,
         is_probe: bool = False,
         log_level: int = logging.INFO,
     ) -> None:
         """Serve every RPC of a service.
 
         Args:
-            server: not started yet.
             service: an RPC of it without a handler is an error.
             handlers: by name of the RPC. That of an RPC with one response returns it,
                 that of a stream writes them to the call; that of a stream of
                 requests is given an iterator of them.
             name: the full name under which it is served, if not its own.
+            needs_key: of its callers, where there are keys.
             is_probe: the calls are probes, see `Calls`.
             log_level: of their lines in the access log.
         """
-        methods = {
-            method.name: self._method_handler(method, handlers[method.name], is_probe, log_level)
-            for method in service.methods
-        }
-        server.add_registered_method_handlers(name or service.full_name, methods)
+        for method in service.methods:
+            self._methods[f"/{name or service.full_name}/{method.name}"] = self._to_method(
+                method, handlers[method.name], needs_key, is_probe, log_level
+            )
 
-    def _method_handler(
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> RpcHandler | None:
+        """Return what answers a call, or refuses it before anything of its request has arrived.
+
+        gRPC asks for it when it has the headers of a call. It answers by itself for what does
+        not exist, but that is told to those only who may call.
+        """
+        path = handler_call_details.method
+        method = self._methods.get(path)
+        key_name = ""
+        if method is None or method.needs_key:
+            try:
+                key_name = self._callers.authenticate(handler_call_details.invocation_metadata)
+            except UnauthenticatedError as error:
+                return self._to_refusal(
+                    path[:_MAX_LOGGED_PATH] if method is None else method.name, error
+                )
+        return None if method is None else method.to_handler(key_name)
+
+    def _to_method(
         self,
         method: MethodDescriptor,
         handler: Handler,
+        needs_key: bool,
         is_probe: bool,
         log_level: int,
-    ) -> grpc.RpcMethodHandler[Any, Any]:
+    ) -> _Method:
         name = f"{method.containing_service.name}/{method.name}"
         parse = _parser(method)
+        serialize = GetMessageClass(method.output_type).SerializeToString
+        to_rpc_handler = _rpc_handler_kind(method)
 
         # Requests arrive as bytes: what grpc.aio does with a message that it cannot parse
         # is to send the text of the exception.
-        async def respond(raw: bytes, context: Context) -> Message | None:
-            call = Call(context, name, self._stall_seconds, log_level)
-            return await self._answer(call, context, is_probe, lambda: handler(call, parse(raw)))
+        def to_handler(key_name: str) -> RpcHandler:
+            async def respond(raw: bytes, context: Context) -> Message | None:
+                call = self._open_call(context, name, key_name, log_level)
+                return await self._answer(
+                    call, context, is_probe, lambda: handler(call, parse(raw))
+                )
 
-        async def converse(raws: AsyncIterator[bytes], context: Context) -> None:
-            call = Call(context, name, self._stall_seconds, log_level)
-            requests = (parse(raw) async for raw in raws)
-            await self._answer(call, context, is_probe, lambda: handler(call, requests))
+            async def converse(raws: AsyncIterator[bytes], context: Context) -> None:
+                call = self._open_call(context, name, key_name, log_level)
+                requests = (parse(raw) async for raw in raws)
+                await self._answer(call, context, is_probe, lambda: handler(call, requests))
 
-        serialize = GetMessageClass(method.output_type).SerializeToString
-        match method.client_streaming, method.server_streaming:
-            case False, False:
-                return grpc.unary_unary_rpc_method_handler(respond, None, serialize)
-            case False, True:
-                return grpc.unary_stream_rpc_method_handler(respond, None, serialize)
-            case True, True:
-                return grpc.stream_stream_rpc_method_handler(converse, None, serialize)
-            case _:
-                raise NotImplementedError(f"{name} streams requests to one response")
+            return to_rpc_handler(converse if method.client_streaming else respond, None, serialize)
+
+        return _Method(name, needs_key, to_handler)
+
+    def _to_refusal(self, name: str, error: UnauthenticatedError) -> RpcHandler:
+        # Of a stream gRPC awaits no request before it calls the handler.
+        async def refuse(raws: AsyncIterator[bytes], context: Context) -> None:
+            call = self._open_call(context, name, "", logging.INFO)
+            await _abort(call, context, to_status(error))
+
+        return grpc.stream_stream_rpc_method_handler(refuse)
+
+    def _open_call(self, context: Context, name: str, key_name: str, log_level: int) -> Call:
+        caller = self._callers.identify(context, key_name)
+        return Call(context, name, caller, self._stall_seconds, log_level)
 
     async def _answer(
         self,
@@ -141,9 +194,12 @@ class Boundary:
         else:
             _log_call(call, "OK")
             return response
-        _log_call(call, status.code.name, status)
-        trailers = (*status.trailers, call.id_header())
-        return await context.abort(status.code, status.message, trailers)  # it always raises
+        return await _abort(call, context, status)
+
+
+async def _abort(call: Call, context: Context, status: RpcStatus) -> Never:
+    _log_call(call, status.code.name, status)
+    await context.abort(status.code, status.message, (*status.trailers, call.id_header()))
 
 
 async def _work_in_time(
@@ -155,6 +211,18 @@ async def _work_in_time(
     if response is not None:
         await call.accept()
     return response
+
+
+def _rpc_handler_kind(method: MethodDescriptor) -> Callable[..., RpcHandler]:
+    match method.client_streaming, method.server_streaming:
+        case False, False:
+            return grpc.unary_unary_rpc_method_handler
+        case False, True:
+            return grpc.unary_stream_rpc_method_handler
+        case True, True:
+            return grpc.stream_stream_rpc_method_handler
+        case _:
+            raise NotImplementedError(f"{method.full_name} streams requests to one response")
 
 
 def _parser(method: MethodDescriptor) -> Callable[[bytes], Message]:
@@ -204,6 +272,7 @@ def _log_call(call: Call, code: str, status: RpcStatus | None = None) -> None:
         stage=None if code == "OK" else call.stage.value,
         client_id=call.client_id,
         label=call.label,
+        caller=call.caller.name,
         peer=call.peer,
         prompt_tokens=call.prompt_token_count,
         cached_tokens=call.cached_token_count,

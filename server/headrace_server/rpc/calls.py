@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
     from grpc import aio
 
+    from headrace_server.rpc.callers import Caller
     from headrace_server.text.delta import Timing
 
 REQUEST_ID_HEADER: Final = "x-request-id"
@@ -44,11 +45,13 @@ class Call:
     Args:
         context: the call as gRPC knows it.
         method: its name for the log, such as ``InferenceService/Generate``.
+        caller: whose call it is.
         stall_seconds: the longest time that one write may take.
         log_level: of its line in the access log.
 
     Attributes:
         id: unique for ever, the server's own.
+        caller: whose call it is.
         peer: the client's end of its connection.
         client_id: what the client calls this call, from its `x-request-id`.
         stage: how far it has come.
@@ -61,12 +64,14 @@ class Call:
         self,
         context: aio.ServicerContext[Any, Any],
         method: str,
+        caller: Caller,
         stall_seconds: float,
         log_level: int,
     ) -> None:
         self.id = uuid.uuid4().hex
         self.method = method
         self.log_level = log_level
+        self.caller = caller
         self.peer = context.peer()
         self.client_id = _client_id(context)
         self.arrival_seconds = asyncio.get_running_loop().time()
@@ -83,11 +88,6 @@ class Call:
         self._deadline_seconds = None if remaining is None else self.arrival_seconds + remaining
         self._end: asyncio.Timeout = asyncio.timeout(None)
         self._end_error: RequestError | None = None
-
-    @property
-    def caller(self) -> str:
-        """Whose call it is. Without credentials a caller is known by its connection only."""
-        return self.peer
 
     @property
     def age_seconds(self) -> float:

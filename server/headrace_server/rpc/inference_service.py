@@ -44,7 +44,7 @@ class InferenceService:
 
     async def generate(self, call: Call, message: pb.GenerateRequest) -> None:
         """Stream an answer. Leaving in any way stops its work in the engine."""
-        request = to_generation_request(message, call.id, call.caller)
+        request = to_generation_request(message, call.id, call.caller.name, call.caller.key_name)
         self._names.require(message.model)
         self._availability.require_model()
         with self._labels.hold(call, message.request_id):
@@ -95,10 +95,10 @@ class _LiveLabels:
             yield
             return
         call.label = label
-        key = (call.caller, label)
+        key = (call.caller.name, label)
         if key in self._live:
             raise DuplicateRequestIdError(
-                "A request with this request_id is being answered on this connection; "
+                "A request with this request_id is being answered for the same caller; "
                 "choose another or wait for its end."
             )
         self._live.add(key)

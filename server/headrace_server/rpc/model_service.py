@@ -61,14 +61,19 @@ class ModelService:
         """Describe a model by one of its names."""
         check_model_name(request.name, "name")
         self._names.require(request.name)
-        return pb.GetModelResponse(model=self._describe())
+        return pb.GetModelResponse(model=self.describe())
 
     async def list_models(self, call: Call, request: pb.ListModelsRequest) -> pb.ListModelsResponse:
         """Describe the models of a page; the one model is the whole first page."""
         check_list_models(request)
-        return pb.ListModelsResponse(models=[self._describe()])
+        return pb.ListModelsResponse(models=[self.describe()])
 
-    def _describe(self) -> model_pb2.Model:
+    def describe(self) -> model_pb2.Model:
+        """Describe the one model.
+
+        Raises:
+            EngineUnavailableError: it is still loading.
+        """
         model = self._availability.require_model()
         capabilities = [model_pb2.CAPABILITY_COMPLETION]
         if model.has_chat_template:

@@ -66,9 +66,16 @@ def to_backend_request(
         constraint=constraint,
         priority=request.priority,
         caller=request.caller,
-        # There are no keys that tell callers apart, so that the salt alone does.
-        cache_identity=request.cache_salt,
+        cache_identity=_to_cache_identity(request),
     )
+
+
+def _to_cache_identity(request: GenerationRequest) -> str:
+    """Join the name of the key, which has no spaces, and the salt, so that no two pairs are alike.
+
+    Where there are no keys, the salt alone tells callers apart.
+    """
+    return f"{request.key_name} {request.cache_salt}" if request.key_name else request.cache_salt
 
 
 def _resolve_max_output_tokens(

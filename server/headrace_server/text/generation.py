@@ -150,7 +150,7 @@ class GenerationRequest:
         max_seconds: see max_duration in the contract.
         priority: requests of a higher one come first.
         caller: who asks; the engine is shared fairly between callers.
-        cache_salt: only requests with the same one share what is computed of prompts.
+        key_name, cache_salt: only requests with the same two share what is computed of prompts.
     """
 
     request_id: str
@@ -169,4 +169,5 @@ class GenerationRequest:
     max_seconds: float | None = None
     priority: int = 0
     caller: str = ""
+    key_name: str = ""
     cache_salt: str = ""

@@ -15,6 +15,7 @@ from headrace.v1 import model_service_pb2
 from headrace_server import errors
 from headrace_server.engine.simulated_runner import FAULT_NAN, FAULT_RAISE
 from headrace_server.rpc.boundary import Boundary
+from headrace_server.rpc.callers import Callers
 from headrace_server.rpc.calls import Calls
 from headrace_server.telemetry import JsonFormatter
 from headrace_server.text.pipeline import TextPipeline
@@ -23,6 +24,7 @@ from tests.server.running_server import BOUND_SECONDS, collect, failure, first, 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+EVERYBODY = Callers(None, have_certificates=False)
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -266,31 +268,31 @@ class LateContext:
 
 async def test_a_call_that_arrives_after_its_deadline_costs_nothing():
     """Its handler does not run, and the status says why."""
-    server, context = RecordingServer(), LateContext()
+    boundary, context = Boundary(Calls(), 1.0, EVERYBODY), LateContext()
     service = pb.DESCRIPTOR.services_by_name["InferenceService"]
 
     async def must_not_run(call, message):
         raise AssertionError
 
     names = [method.name for method in service.methods]
-    Boundary(Calls(), 1.0).register(server, service, dict.fromkeys(names, must_not_run))
+    boundary.register(service, dict.fromkeys(names, must_not_run))
     with pytest.raises(aio.AbortError):
-        await server.handlers["Generate"].unary_stream(b"", context)
+        await boundary.service(GenerateDetails()).unary_stream(b"", context)
     code, _, trailers = context.status
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert b"DEADLINE_EXCEEDED" in trailers["grpc-status-details-bin"]
 
 
-class RecordingServer:
-    def add_registered_method_handlers(self, name, handlers):
-        self.handlers = handlers
+class GenerateDetails(grpc.HandlerCallDetails):
+    method = "/headrace.v1.InferenceService/Generate"
+    invocation_metadata = ()
 
 
 async def test_a_service_with_an_rpc_that_nobody_implements_is_not_served():
     """Registering a service without a handler for each of its RPCs fails at once."""
     service = pb.DESCRIPTOR.services_by_name["InferenceService"]
     with pytest.raises(KeyError):
-        Boundary(Calls(), 1.0).register(RecordingServer(), service, {})
+        Boundary(Calls(), 1.0, EVERYBODY).register(service, {})
 
 
 async def test_the_words_of_a_chat_template_are_for_the_caller_alone(tmp_path, caplog):

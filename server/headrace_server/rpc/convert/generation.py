@@ -26,7 +26,7 @@ MAX_CACHE_SALT_CHARACTERS: Final = 256
 
 
 def to_generation_request(
-    message: pb.GenerateRequest, request_id: str, caller: str
+    message: pb.GenerateRequest, request_id: str, caller: str, key_name: str = ""
 ) -> GenerationRequest:
     """Check a request and turn it into the front's own type.
 
@@ -34,6 +34,7 @@ def to_generation_request(
         message: as it arrived.
         request_id: the server's own id.
         caller: whose request it is.
+        key_name: whose key it came with; empty for none.
 
     Raises:
         InvalidFieldError: a field is missing, malformed or out of its range.
@@ -69,6 +70,7 @@ def to_generation_request(
         max_seconds=_to_limit(message, "max_duration"),
         priority=message.priority,
         caller=caller,
+        key_name=key_name,
         cache_salt=message.cache_salt,
     )
 
