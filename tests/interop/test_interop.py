@@ -1,0 +1,15 @@
+"""Every client does on every route what scenarios.yaml says, and the server has seen it so."""
+
+import pytest
+
+from tests.interop.suite import run
+from tests.interop.tell import tell_results
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.asyncio(loop_scope="session")
+async def test_all_scenarios(client, route, grounds):
+    """All scenarios go well; what a client cannot do is declared with it."""
+    results = await run(client, grounds)
+    told = tell_results(client, results)
+    assert not told, told
