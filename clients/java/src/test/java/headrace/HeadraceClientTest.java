@@ -1,0 +1,151 @@
+package headrace;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import headrace.v1.InferenceServiceGrpc.InferenceServiceImplBase;
+import headrace.v1.InferenceServiceOuterClass.CandidateDelta;
+import headrace.v1.InferenceServiceOuterClass.GenerateRequest;
+import headrace.v1.InferenceServiceOuterClass.GenerateResponse;
+import io.grpc.Grpc;
+import io.grpc.InsecureServerCredentials;
+import io.grpc.Metadata;
+import io.grpc.Server;
+import io.grpc.ServerCall;
+import io.grpc.ServerCallHandler;
+import io.grpc.ServerInterceptor;
+import io.grpc.Status.Code;
+import io.grpc.stub.ServerCallStreamObserver;
+import io.grpc.stub.StreamObserver;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Against a real server on the loopback, whose answers to the prompt "on" never end. */
+@Timeout(30)
+class HeadraceClientTest {
+  private final CountDownLatch cancelled = new CountDownLatch(1);
+  private final BlockingQueue<String> keys = new LinkedBlockingQueue<>();
+  private Server server;
+  private String target;
+
+  @BeforeEach
+  void start() throws IOException {
+    server =
+        Grpc.newServerBuilderForPort(0, InsecureServerCredentials.create())
+            .addService(new Answers())
+            .intercept(new ReadsKeys())
+            .build()
+            .start();
+    target = "localhost:" + server.getPort();
+  }
+
+  @AfterEach
+  void stop() throws InterruptedException {
+    server.shutdownNow().awaitTermination();
+  }
+
+  @Test
+  void readsAWholeAnswer() {
+    try (HeadraceClient client = HeadraceClient.connect(target);
+        GenerationStream stream = client.generate(request("end"))) {
+      assertEquals("one two", stream.readText());
+      assertEquals("none", keys.remove());
+    }
+  }
+
+  @Test
+  void cancelsTheCallWhenTheStreamIsClosed() throws InterruptedException {
+    try (HeadraceClient client = HeadraceClient.connect(target)) {
+      GenerationStream stream = client.generate(request("on"));
+      assertEquals("one ", GenerationStream.textOf(stream.next()));
+      stream.close();
+      assertTrue(cancelled.await(10, TimeUnit.SECONDS));
+      // What had arrived before may still be read.
+      HeadraceException error = assertThrows(HeadraceException.class, stream::readText);
+      assertEquals(Code.CANCELLED, error.code());
+    }
+  }
+
+  @Test
+  void cancelsTheCallWhenTheClientIsClosed() throws InterruptedException {
+    HeadraceClient client = HeadraceClient.connect(target);
+    GenerationStream stream = client.generate(request("on"));
+    stream.next();
+    client.close();
+    assertTrue(cancelled.await(10, TimeUnit.SECONDS));
+  }
+
+  @Test
+  void endsACallAtItsTimeout() {
+    try (HeadraceClient client =
+            HeadraceClient.builder(target).timeout(Duration.ofMillis(300)).build();
+        GenerationStream stream = client.generate(request("on"))) {
+      HeadraceException error = assertThrows(HeadraceException.class, stream::readText);
+      assertEquals(Code.DEADLINE_EXCEEDED, error.code());
+    }
+  }
+
+  @Test
+  void sendsTheKey() {
+    try (HeadraceClient client = HeadraceClient.builder(target).apiKey("k1").build();
+        GenerationStream stream = client.generate(request("end"))) {
+      stream.readText();
+      assertEquals("Bearer k1", keys.remove());
+    }
+  }
+
+  @Test
+  void saysHowToMakeAKeyThatJavaReads(@TempDir Path folder) throws IOException {
+    Path key = Files.writeString(folder.resolve("key.pem"), "-----BEGIN EC PRIVATE KEY-----\n");
+    HeadraceClientBuilder builder = HeadraceClient.builder(target).clientCertificate(key, key);
+    String message = assertThrows(IllegalArgumentException.class, builder::build).getMessage();
+    assertEquals(
+        key + " is not a key in PKCS#8: make one with openssl pkcs8 -topk8 -nocrypt -in " + key,
+        message);
+  }
+
+  private static GenerateRequest request(String prompt) {
+    return GenerateRequest.newBuilder().setText(prompt).build();
+  }
+
+  private final class Answers extends InferenceServiceImplBase {
+    @Override
+    public void generate(GenerateRequest request, StreamObserver<GenerateResponse> responses) {
+      ((ServerCallStreamObserver<GenerateResponse>) responses)
+          .setOnCancelHandler(cancelled::countDown);
+      responses.onNext(response("one "));
+      if (request.getText().equals("end")) {
+        responses.onNext(response("two"));
+        responses.onCompleted();
+      }
+    }
+
+    private GenerateResponse response(String text) {
+      CandidateDelta delta = CandidateDelta.newBuilder().setText(text).build();
+      return GenerateResponse.newBuilder().addDeltas(delta).build();
+    }
+  }
+
+  private final class ReadsKeys implements ServerInterceptor {
+    @Override
+    public <Q, R> ServerCall.Listener<Q> interceptCall(
+        ServerCall<Q, R> call, Metadata headers, ServerCallHandler<Q, R> next) {
+      String key =
+          headers.get(Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER));
+      keys.add(key == null ? "none" : key);
+      return next.startCall(call, headers);
+    }
+  }
+}
