@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from tests.interop.certificates import Certificates, make_certificates
 from tests.interop.server import ServerProcess, server_process
 from tests.interop.wire import Wire, wire_to
 
@@ -46,10 +49,35 @@ class Route:
     open: Callable[..., AbstractAsyncContextManager[Way]]
 
 
-@asynccontextmanager
-async def _plain(*flags: object) -> AsyncIterator[Way]:
-    async with server_process(*flags) as server, wire_to(server.address) as wire:
-        yield Way(wire.target, (), wire, server)
+def _straight(
+    server_flags: Callable[[Certificates], tuple[str, ...]] = lambda _: (),
+    client_flags: Callable[[Certificates], tuple[str, ...]] = lambda _: (),
+) -> Callable[..., AbstractAsyncContextManager[Way]]:
+    """Straight to the server, with what both sides are given for it."""
+
+    @asynccontextmanager
+    async def open_way(*flags: object) -> AsyncIterator[Way]:
+        with TemporaryDirectory() as folder:
+            made = make_certificates(Path(folder))
+            async with (
+                server_process(*flags, *server_flags(made)) as server,
+                wire_to(server.address) as wire,
+            ):
+                yield Way(wire.target, client_flags(made), wire, server)
+
+    return open_way
 
 
-ROUTES = (Route("plain", "without encryption, straight to the server", _plain),)
+ROUTES = (
+    Route("plain", "without encryption", _straight()),
+    Route(
+        "tls",
+        "TLS with a certificate of the server",
+        _straight(lambda made: made.server_flags, lambda made: made.client_flags),
+    ),
+    Route(
+        "mtls",
+        "TLS with certificates of both sides",
+        _straight(lambda made: made.mutual_server_flags, lambda made: made.mutual_client_flags),
+    ),
+)

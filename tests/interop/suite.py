@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ REFERENCE = CLIENTS[0]
 # So much of an answer that will be cut is compared.
 _BEGINNING_TOKENS = 100
 _ENDLESS = {"text": "Once", "sampling": {"seed": "0"}, "stopping": {"ignoreEndOfText": True}}
+# Every server wants it of every call but those of health.
+API_KEY = "the-key-of-interop"
 # The flags of the servers that scenarios name.
 SERVERS: Mapping[str, tuple[str, ...]] = {
     "standard": (),
@@ -90,7 +93,8 @@ async def open_grounds(route: Route) -> AsyncIterator[dict[str, Ground]]:
     async with AsyncExitStack() as stack:
         grounds = {}
         for name, flags in SERVERS.items():
-            way = await stack.enter_async_context(route.open(*flags))
+            way = await stack.enter_async_context(route.open("--api-key", API_KEY, *flags))
+            way = dataclasses.replace(way, flags=(*way.flags, "--api-key", API_KEY))
             reference = await stack.enter_async_context(running(REFERENCE, way))
             grounds[name] = Ground(way, reference)
         yield grounds
