@@ -1,6 +1,8 @@
 # `make serve` serves the default model; `make test` runs the tests; `make check` is what CI runs.
 BIN := .venv/bin
 STUBS := clients/python
+# For JSON through Envoy, with the details of errors.
+DESCRIPTORS := deploy/envoy/headrace.binpb
 
 .DEFAULT_GOAL := help
 .PHONY: help serve setup test clients check format lint types imports contract protos clean
@@ -39,17 +41,19 @@ contract: setup ## Lint the contract, compare it with the released one, and requ
 	@echo "==> buf" && $(BIN)/buf lint && $(BIN)/buf format --diff --exit-code
 	@$(BIN)/buf breaking --against protos/released.binpb
 	@echo "==> stubs" && $(MAKE) --no-print-directory protos
-	@test -z "$$(git status --porcelain $(STUBS)/headrace/v1)" || { \
-	  git status --short $(STUBS)/headrace/v1; \
+	@test -z "$$(git status --porcelain $(STUBS)/headrace/v1 $(DESCRIPTORS))" || { \
+	  git status --short $(STUBS)/headrace/v1 $(DESCRIPTORS); \
 	  echo "error: the committed stubs differ from protos/; run 'make protos' and commit" >&2; exit 1; }
 
 # protoc looks for the plugins that write types on the PATH.
 protos: export PATH := $(CURDIR)/$(BIN):$(PATH)
-protos: setup ## Generate the Python stubs from protos/
+protos: setup ## Generate the Python stubs and Envoy's descriptors from protos/
 	@python -m grpc_tools.protoc -Iprotos --python_out=$(STUBS) --mypy_out=quiet:$(STUBS) \
 	  protos/headrace/v1/*.proto
 	@python -m grpc_tools.protoc -Iprotos --grpc_python_out=$(STUBS) --mypy_grpc_out=quiet:$(STUBS) \
 	  protos/headrace/v1/*_service.proto
+	@python -m grpc_tools.protoc -Iprotos -I$$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+	  --include_imports --descriptor_set_out=$(DESCRIPTORS) protos/headrace/v1/*.proto google/rpc/error_details.proto
 
 clean: ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis
