@@ -14,27 +14,18 @@ from typing import TYPE_CHECKING
 import msgspec
 from aiohttp import web
 
-from headrace_gateway.boundary import Boundary
+from headrace_gateway.api_keys import ApiKeyError, ApiKeys
+from headrace_gateway.application import build_app
+from headrace_gateway.certificates import CertificateError
 from headrace_gateway.connection import Connection
-from headrace_gateway.cors import CorsPolicy
 from headrace_gateway.gateway import Gateway
+from headrace_gateway.https import HANDSHAKE_SECONDS, Https
 from headrace_gateway.in_flight import InFlight
 from headrace_gateway.metrics.registry import Metrics
-from headrace_gateway.request_meter import RequestMeter
-from headrace_gateway.routes.chat_completions import ChatCompletions
-from headrace_gateway.routes.completions import Completions
-from headrace_gateway.routes.health import Health
-from headrace_gateway.routes.messages import Messages
-from headrace_gateway.routes.metrics import MetricsPage
-from headrace_gateway.routes.models import Models
-from headrace_gateway.routes.openapi import OpenApi
-from headrace_gateway.routes.reference import open_reference
-from headrace_gateway.routes.responses import Responses
-from headrace_gateway.routes.tokenization import Tokenization
-from headrace_gateway.routes.ui import open_ui
 from headrace_gateway.stop_signals import StopSignals
 from headrace_gateway.telemetry import log_event
 from headrace_gateway.upstream import Upstream
+from headrace_gateway.upstream_channel import UpstreamChannels
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,7 +35,6 @@ if TYPE_CHECKING:
 LAST_WORDS_SECONDS = 2.0
 """How long responses may take to leave once their generations are over."""
 
-_PREFIXES = ("/v1", "")
 _BACKLOG = 1024
 
 _log = logging.getLogger(__name__)
@@ -81,63 +71,28 @@ class Listening(msgspec.Struct, frozen=True, tag_field="event", tag="listening")
     page: str | None
 
 
-def build_app(gateway: Gateway) -> web.Application:
-    """Return the application with all routes."""
-    app = web.Application(client_max_size=gateway.config.max_body_bytes)
-    RequestMeter(gateway.metrics.requests).install(app)
-    Boundary(CorsPolicy(gateway.config.cors_origins)).install(app)
-    models, health, tokenization = Models(gateway), Health(gateway), Tokenization(gateway)
-    messages, responses = Messages(gateway), Responses(gateway)
-    for prefix in _PREFIXES:
-        app.router.add_post(f"{prefix}/chat/completions", ChatCompletions(gateway).create)
-        app.router.add_post(f"{prefix}/completions", Completions(gateway).create)
-        app.router.add_post(f"{prefix}/messages", messages.create)
-        app.router.add_post(f"{prefix}/messages/count_tokens", messages.count_tokens)
-        app.router.add_post(f"{prefix}/responses", responses.create)
-        app.router.add_get(f"{prefix}/responses/{{id}}", responses.refuse_stored)
-        app.router.add_delete(f"{prefix}/responses/{{id}}", responses.refuse_stored)
-        app.router.add_post(f"{prefix}/tokenize", tokenization.tokenize)
-        app.router.add_post(f"{prefix}/detokenize", tokenization.detokenize)
-        app.router.add_get(f"{prefix}/models", models.list_models)
-        app.router.add_get(f"{prefix}/models/{{name:.+}}", models.get_model)
-    app.router.add_get("/health", health.readiness)
-    app.router.add_get("/readyz", health.readiness)
-    app.router.add_get("/ping", health.readiness)
-    app.router.add_post("/ping", health.readiness)
-    app.router.add_get("/livez", health.liveness)
-    app.router.add_get("/load", health.show_load)
-    app.router.add_get("/version", health.show_version)
-    app.router.add_get("/metrics", MetricsPage(gateway.metrics).show_metrics)
-    app.router.add_get("/openapi.json", OpenApi().show_document)
-    if not gateway.config.no_ui:
-        ui, reference = open_ui(), open_reference()
-        app.router.add_get("/", ui.show_page)
-        app.router.add_get("/ui/{path:.+}", ui.get_file)
-        app.router.add_get("/docs", reference.show_page)
-        app.router.add_get("/docs/{path:.+}", reference.get_file)
-    return app
-
-
 @asynccontextmanager
 async def running(config: GatewayConfig) -> AsyncIterator[RunningGateway]:
     """Run a gateway for the time of the body; leaving ends what is still under way.
 
     Raises:
-        StartError: the address cannot be listened on.
+        StartError: the address cannot be listened on, or a file of keys or certificates cannot
+            be used.
     """
     async with AsyncExitStack() as stack:
+        keys, https, channels = _read_files(config)
         metrics = Metrics()
-        upstream = await stack.enter_async_context(Upstream(config.upstream, metrics.generations))
+        upstream = await stack.enter_async_context(Upstream(channels, metrics.generations))
         gateway = Gateway(config, upstream, InFlight(), metrics)
         runner = web.AppRunner(
-            build_app(gateway),
+            build_app(gateway, keys),
             # A caller who leaves cancels the handler, and the handler the call.
             handler_cancellation=True,
             shutdown_timeout=LAST_WORDS_SECONDS,
         )
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        server = await _listen(config, runner)
+        server = await _listen(config, runner, https)
         stack.callback(server.close)
         yield RunningGateway(_address(server), gateway.in_flight)
 
@@ -146,7 +101,7 @@ async def serve(config: GatewayConfig) -> None:
     """Serve until a signal, then let running requests finish.
 
     Raises:
-        StartError: the address cannot be listened on.
+        StartError: see `running`.
     """
     stop = asyncio.Event()
     _handle_signals(stop)
@@ -158,12 +113,31 @@ async def serve(config: GatewayConfig) -> None:
     log_event(_log, logging.INFO, "stopped")
 
 
-async def _listen(config: GatewayConfig, runner: web.AppRunner) -> asyncio.Server:
+def _read_files(config: GatewayConfig) -> tuple[ApiKeys | None, Https | None, UpstreamChannels]:
+    try:
+        keys = ApiKeys(config.api_keys, config.api_key_file) if config.has_keys else None
+        https = None if config.tls is None else Https(config.tls)
+        return keys, https, UpstreamChannels(config.upstream, config.upstream_tls)
+    except ApiKeyError as error:
+        raise StartError(f"{error}.") from error
+    except CertificateError as error:
+        raise StartError(str(error)) from error
+
+
+async def _listen(
+    config: GatewayConfig, runner: web.AppRunner, https: Https | None
+) -> asyncio.Server:
     server = runner.server
     assert server is not None
     try:
         return await asyncio.get_running_loop().create_server(
-            lambda: Connection(server, config), config.host, config.port, backlog=_BACKLOG
+            lambda: Connection(server, config),
+            config.host,
+            config.port,
+            backlog=_BACKLOG,
+            ssl=https.context if https else None,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if https else None,
+            ssl_shutdown_timeout=LAST_WORDS_SECONDS if https else None,
         )
     except OSError as error:
         # uvloop puts the address into the text; the number is below 0 for an unknown name.
@@ -178,16 +152,17 @@ async def _listen(config: GatewayConfig, runner: web.AppRunner) -> asyncio.Serve
 def _announce(address: str, config: GatewayConfig) -> None:
     """Tell people and programs where the gateway listens."""
     log_event(_log, logging.INFO, "listening", address=address)
-    url = f"http://{address}"
+    url = f"{'https' if config.tls else 'http'}://{address}"
     line = Listening(address, url, None if config.no_ui else f"{url}/")
     print(msgspec.json.encode(line).decode(), flush=True)  # noqa: T201 - it is for programs
-    if not _is_loopback(config.host):
-        log_event(
-            _log,
-            logging.WARNING,
-            "open to the network: whoever reaches the port may use it, without key or encryption",
-            address=address,
-        )
+    if _is_loopback(config.host):
+        return
+    if not config.has_keys:
+        words = "open to the network: whoever reaches the port may use it; --api-key asks for keys"
+        log_event(_log, logging.WARNING, words, address=address)
+    if config.tls is None:
+        words = "not encrypted: the network can read keys and texts; --ssl-certfile encrypts them"
+        log_event(_log, logging.WARNING, words, address=address)
 
 
 def _is_loopback(host: str) -> bool:

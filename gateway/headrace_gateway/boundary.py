@@ -1,4 +1,4 @@
-"""The boundary that every request passes: origin, errors, the headers of every response."""
+"""The boundary that every request passes: origin, key, errors, the headers of every response."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 
 from headrace_gateway import errors
+from headrace_gateway.callers import identify
 from headrace_gateway.cors import is_own_page
 from headrace_gateway.dialects import dialect_of
 from headrace_gateway.event_stream import ClientGoneError
@@ -18,35 +19,58 @@ from headrace_gateway.openai.api_error import ApiError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from headrace_gateway.api_keys import ApiKeys
+    from headrace_gateway.callers import Caller
     from headrace_gateway.cors import CorsPolicy
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Boundary:
-    """Turns whatever a handler raises into an answer.
+    """Lets requests in, and turns whatever a handler raises into an answer.
 
     Args:
         cors: which web pages may use the API.
+        keys: of the callers that are let in; None lets all in.
     """
 
-    def __init__(self, cors: CorsPolicy) -> None:
+    def __init__(self, cors: CorsPolicy, keys: ApiKeys | None = None) -> None:
         self._cors = cors
+        self._keys = keys
+        self._open_resources: set[web.AbstractResource] = set()
 
     def install(self, app: web.Application) -> None:
         """Put the boundary around all handlers of an application."""
         app.middlewares.append(self._handle)
         app.on_response_prepare.append(self._add_headers)
 
+    def open(self, route: web.AbstractRoute) -> None:
+        """Let everybody in on the path of a route; any other asks for a key."""
+        assert route.resource is not None
+        self._open_resources.add(route.resource)
+
+    async def expect(self, request: web.Request) -> None:
+        """Ask for the body of a request that waits to be asked, if it will be read."""
+        try:
+            self._let_in(request)
+        except ApiError:
+            return  # which the handling of the request says
+        if request.version < HttpVersion11:
+            return
+        if request.headers[hdrs.EXPECT].lower() != "100-continue":
+            raise web.HTTPExpectationFailed
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the response has not begun
+
     @web.middleware
     async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        exchange_of(request)
+        exchange = exchange_of(request)
         try:
             if _is_preflight(request):
                 return web.Response(
                     status=204, headers=self._cors.preflight_headers(request.headers)
                 )
-            self._require_allowed_origin(request)
+            exchange.caller = self._let_in(request)
             return await handler(request)
         except ApiError as error:
             return error_response(request, error)
@@ -59,6 +83,11 @@ class Boundary:
             raise
         except Exception as error:  # noqa: BLE001 - the one boundary that makes it a status
             return error_response(request, errors.from_unexpected(error))
+
+    def _let_in(self, request: web.Request) -> Caller:
+        self._require_allowed_origin(request)
+        is_open = request.match_info.route.resource in self._open_resources
+        return identify(request.headers, request.remote, self._keys, is_open=is_open)
 
     def _require_allowed_origin(self, request: web.Request) -> None:
         # A page whose name was made to point at this machine needs no preflight.

@@ -5,15 +5,31 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from headrace_gateway.certificates import KeyPair
 from headrace_gateway.config_file import ConfigFileError, read_config_file
+from headrace_gateway.flag_values import FlagValueError
 from headrace_gateway.settings import OWN_PREFIX, SETTINGS, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
+
+    from headrace_gateway.api_keys import ApiKey
+
+# What has an effect with another setting only.
+_NEEDS = (
+    ("ssl_keyfile", "ssl_certfile"),
+    ("ssl_certfile", "ssl_keyfile"),
+    ("ssl_ca_certs", "ssl_certfile"),
+    ("upstream_ssl_keyfile", "upstream_ssl_certfile"),
+    ("upstream_ssl_certfile", "upstream_ssl_keyfile"),
+    ("upstream_ssl_certfile", "upstream_ssl_ca_certs"),
+    ("upstream_ssl_server_name", "upstream_ssl_ca_certs"),
+)
 
 # Kubernetes tells containers of each Service, and one may be called headrace-gateway:
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
@@ -24,6 +40,34 @@ _SERVICE_LINK = re.compile(
 
 class ConfigError(Exception):
     """A setting is unknown or bad: one sentence that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListeningTls:
+    """How the gateway shows who it is.
+
+    Args:
+        pair: its certificate and the key.
+        ca_certs: the file of those who sign clients; None takes clients without a certificate.
+    """
+
+    pair: KeyPair
+    ca_certs: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamTls:
+    """How the server is known.
+
+    Args:
+        ca_certs: the file of those who sign it, or the system's.
+        pair: what is shown to it; None shows nothing.
+        server_name: in its certificate; None for that of its address.
+    """
+
+    ca_certs: Path | Literal["system"]
+    pair: KeyPair | None = None
+    server_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +86,40 @@ class GatewayConfig:
     shutdown_timeout_seconds: float = 30.0
     cors_origins: tuple[str, ...] = ("localhost",)
     no_ui: bool = False
+    api_keys: tuple[ApiKey, ...] = ()
+    api_key_file: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    ssl_ca_certs: Path | None = None
+    upstream_ssl_ca_certs: Path | Literal["system"] | None = None
+    upstream_ssl_certfile: Path | None = None
+    upstream_ssl_keyfile: Path | None = None
+    upstream_ssl_server_name: str | None = None
     log_level: str = "info"
     log_format: str = "auto"
     config: Path | None = None
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether callers are asked for a key."""
+        return bool(self.api_keys) or self.api_key_file is not None
+
+    @property
+    def tls(self) -> ListeningTls | None:
+        """The encryption of the port; None for none."""
+        if self.ssl_certfile is None or self.ssl_keyfile is None:
+            return None
+        return ListeningTls(KeyPair(self.ssl_certfile, self.ssl_keyfile), self.ssl_ca_certs)
+
+    @property
+    def upstream_tls(self) -> UpstreamTls | None:
+        """The encryption of the way to the server; None for none."""
+        if self.upstream_ssl_ca_certs is None:
+            return None
+        pair = None
+        if self.upstream_ssl_certfile is not None and self.upstream_ssl_keyfile is not None:
+            pair = KeyPair(self.upstream_ssl_certfile, self.upstream_ssl_keyfile)
+        return UpstreamTls(self.upstream_ssl_ca_certs, pair, self.upstream_ssl_server_name)
 
 
 def read_config(arguments: Sequence[str], environment: Mapping[str, str]) -> GatewayConfig:
@@ -68,6 +143,9 @@ def read_config(arguments: Sequence[str], environment: Mapping[str, str]) -> Gat
     _refuse_unknown_variables(environment)
     if "config" in values:
         values = {**_read_file(values["config"]), **values}
+    if "api_keys" in values:
+        values["api_keys"] = tuple(values["api_keys"])
+    _refuse_without_effect(values)
     return GatewayConfig(**values)
 
 
@@ -83,7 +161,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     for name, value in texts.items():
         source, setting = f"{path}: {name}", settings[name]
         parts = (value,) if isinstance(value, str) else value
-        if not (isinstance(value, str) or setting.takes_list):
+        if not (isinstance(value, str) or setting.has_commas or setting.is_list):
             raise ConfigError(f"{source}: takes one value, not a list")
         values[setting.name] = _read(setting, source, ",".join(parts))
     return values
@@ -118,8 +196,8 @@ def _parser() -> argparse.ArgumentParser:
             if setting.metavar is None:
                 group.add_argument(setting.flag, action="store_const", const=True, **common)
             else:
-                read = _argument_type(setting)
-                group.add_argument(setting.flag, metavar=setting.metavar, type=read, **common)
+                common |= {"type": setting.read, "metavar": setting.metavar}
+                group.add_argument(setting.flag, nargs="+" if setting.is_list else None, **common)
     return parser
 
 
@@ -127,18 +205,13 @@ def _settings() -> list[Setting]:
     return [setting for settings in SETTINGS.values() for setting in settings]
 
 
-def _argument_type(setting: Setting) -> Callable[[str], object]:
-    def read(text: str) -> object:
-        return _read(setting, setting.flag, text)
-
-    return read
-
-
 def _read(setting: Setting, source: str, text: str) -> object:
     try:
+        if setting.is_list:
+            return [setting.read(part.strip()) for part in text.split(",")]
         return setting.read(text)
-    except ValueError as error:
-        raise ConfigError(f"{source}: {text!r} must be {error}") from None
+    except FlagValueError as error:
+        raise ConfigError(f"{source}: {error}") from None
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
@@ -146,11 +219,30 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     for name in environment:
         is_own = name.startswith(OWN_PREFIX) and not _SERVICE_LINK.fullmatch(name)
         if is_own and name not in known:
-            raise ConfigError(f"{name} is no setting; the settings are {', '.join(sorted(known))}")
+            raise ConfigError(f"{name} is no setting; {_hint(name, known)}")
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    # Without what all of them begin with, which would make them all alike.
+    ends = sorted(each.removeprefix(OWN_PREFIX) for each in known)
+    near = get_close_matches(name.removeprefix(OWN_PREFIX), ends, n=1)
+    return f"did you mean {OWN_PREFIX}{near[0]}?" if near else "remove it; docs/flags.md lists them"
+
+
+def _refuse_without_effect(values: Mapping[str, Any]) -> None:
+    flags = {setting.name: setting.flag for setting in _settings()}
+    for name, needed in _NEEDS:
+        if name in values and needed not in values:
+            raise ConfigError(f"{flags[name]} has no effect without {flags[needed]}; add that")
+    upstream = values.get("upstream", "")
+    if upstream.startswith("unix:") and "upstream_ssl_ca_certs" in values:
+        raise ConfigError(
+            f"--upstream-ssl-ca-certs has no effect with --upstream {upstream}; remove it"
+        )
 
 
 def _show(value: object) -> str:
-    if value is None:
+    if value in (None, ()):
         return "none"
     if isinstance(value, bool):
         return "on" if value else "off"

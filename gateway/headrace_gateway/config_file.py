@@ -44,6 +44,7 @@ SERVER_NAMES = frozenset(
         "simulated-step-seconds",
         "stall-timeout",
         "tool-call-parser",
+        "unix-socket",
     }
 )
 

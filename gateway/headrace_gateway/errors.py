@@ -24,13 +24,6 @@ RETRY_AFTER_SECONDS = 1.0
 """When to try again where the server does not say: about the time of a reconnect."""
 
 _DOMAIN = "headrace"
-_ROUTES = (
-    "POST /v1/chat/completions, POST /v1/completions, POST /v1/messages, "
-    "POST /v1/messages/count_tokens, POST /v1/responses, GET /v1/responses/{id}, "
-    "DELETE /v1/responses/{id}, POST /v1/tokenize, POST /v1/detokenize, "
-    "GET /v1/models, GET /v1/models/{name}, GET /health, GET /readyz, GET /ping, POST /ping, "
-    "GET /livez, GET /load, GET /version, GET /metrics, GET /openapi.json"
-)
 _TOO_LARGE = "larger than max"  # the words of gRPC itself for a message over the limit
 
 
@@ -54,7 +47,11 @@ _ROWS = {
         400, "invalid_request_error", None, "The request is not valid."
     ),
     grpc.StatusCode.UNAUTHENTICATED: _Row(
-        401, "invalid_request_error", "invalid_api_key", "The API key is missing or wrong."
+        401,
+        "invalid_request_error",
+        "invalid_api_key",
+        "The API key is missing or wrong; send yours as the header Authorization: Bearer KEY "
+        "or X-Api-Key: KEY.",
     ),
     grpc.StatusCode.PERMISSION_DENIED: _Row(
         403, "invalid_request_error", "permission_denied", "The API key does not allow this."
@@ -95,6 +92,11 @@ _REASON_CODES = {
 }
 """The reasons that say more than their status."""
 
+_OWN_WORDS = frozenset({grpc.StatusCode.UNAUTHENTICATED})
+"""Where the words of the server do not help: a key is sent otherwise over HTTP."""
+
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
 _PARAMS = {"model_not_found": "model", "duplicate_request_id": "request_id"}
 """The fields that a status is always about."""
 
@@ -128,13 +130,31 @@ def from_rpc_error(error: grpc.aio.AioRpcError, json_path: Callable[[str], str |
         code=_REASON_CODES.get(details.reason, row.code),
         param=_param(row, path),
         retry_after_seconds=retry_after,
+        headers=_CHALLENGE if row.status == 401 else None,
+    )
+
+
+def unauthenticated() -> ApiError:
+    """Return the refusal of a request without a good key, as it is for the server's own."""
+    row = _ROWS[grpc.StatusCode.UNAUTHENTICATED]
+    return ApiError(row.status, row.message, type=row.type, code=row.code, headers=_CHALLENGE)
+
+
+def contradicting_keys() -> ApiError:
+    """Return the refusal of a request with several keys, of which any may be meant."""
+    return ApiError(
+        401,
+        "The request has several API keys; send one, as the header Authorization: Bearer KEY or "
+        "X-Api-Key: KEY.",
+        code="invalid_api_key",
+        headers=_CHALLENGE,
     )
 
 
 def from_http_exception(error: web.HTTPException) -> ApiError:
     """Translate what aiohttp raises: 404, 405, 413, 417."""
     messages = {
-        404: f"There is nothing at this path. There are: {_ROUTES}.",
+        404: "There is nothing at this path; GET /openapi.json lists what there is.",
         405: "This path does not take this method.",
         413: "The body is larger than this gateway takes.",
         417: "The only expectation that can be met is 100-continue.",
@@ -196,7 +216,9 @@ def not_ready(error: grpc.aio.AioRpcError | None) -> ApiError:
         translated = from_rpc_error(error, lambda _: None)
         if translated.status == 503:
             return translated
-        message = "The inference server does not answer as one that is ready."
+        # Only callers with a key are told how far a server with keys is.
+        if translated.status not in (401, 403):
+            message = "The inference server does not answer as one that is ready."
     return _server_error(503, "server_unavailable", message)
 
 
@@ -263,7 +285,7 @@ def _message(
     Those of gRPC itself hold addresses.
     """
     message = error.details()
-    if not details.reason or not message:
+    if not details.reason or not message or error.code() in _OWN_WORDS:
         return None
     path = json_path(details.field) if details.field else None
     if path is not None and message.startswith(details.field):

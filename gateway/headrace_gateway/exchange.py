@@ -15,6 +15,7 @@ from aiohttp.abc import AbstractAccessLogger
 from headrace_gateway.telemetry import log_event
 
 if TYPE_CHECKING:
+    from headrace_gateway.callers import Caller
     from headrace_gateway.openai.answer import TokenCounts
 
 _log = logging.getLogger(__name__)
@@ -37,12 +38,14 @@ class Exchange:
         started: when it was first seen, on the clock of `time.monotonic`.
         counts: the tokens of the answer, once known.
         error_code: OpenAI's word for the error that it ended with.
+        caller: who sent it; None for whom was not let in.
     """
 
     request_id: str
     started: float = field(default_factory=time.monotonic)
     counts: TokenCounts | None = None
     error_code: str | None = None
+    caller: Caller | None = None
 
     def elapsed_milliseconds(self) -> int:
         """Return the time since the start."""
@@ -96,6 +99,7 @@ def log_exchange(request: web.BaseRequest, status: int) -> None:
         prompt_tokens=counts.prompt if counts else None,
         output_tokens=counts.output if counts else None,
         peer=request.remote,
+        caller=exchange.caller.name if exchange.caller else None,
     )
 
 

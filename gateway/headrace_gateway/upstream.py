@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from headrace.v1 import model_pb2
+    from headrace_gateway.callers import Caller
     from headrace_gateway.metrics.generations import GenerationMetrics
+    from headrace_gateway.upstream_channel import UpstreamChannels
 
 HEALTH_TIMEOUT_SECONDS = 1.0
 """How long a health check may take before the server counts as not serving."""
@@ -53,17 +55,25 @@ class CallContext:
 
     Args:
         request_id: the id of the HTTP request, for the server's log.
+        caller: who sent it; the server may ask for its key, and is told its name.
         deadline: when the time is up on the clock of `time.monotonic`; None is never.
         json_path: finds the JSON path behind a field of the contract, for errors.
     """
 
     request_id: str
+    caller: Caller | None = None
     deadline: float | None = None
     json_path: Callable[[str], str | None] = lambda _: None
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Return the metadata of the call."""
-        return (("x-request-id", self.request_id),)
+        metadata = [("x-request-id", self.request_id)]
+        if self.caller is not None:
+            if self.caller.key is not None:
+                metadata.append(("authorization", f"Bearer {self.caller.key}"))
+            if self.caller.name is not None:
+                metadata.append(("x-headrace-caller", self.caller.name))
+        return tuple(metadata)
 
     def remaining_seconds(self) -> float | None:
         """Return the time that is left.
@@ -156,20 +166,20 @@ class Upstream:
     """The inference server. All errors leave as ApiError.
 
     Args:
-        address: host and port of its gRPC service.
+        channels: opens connections to it.
         metrics: count its answers.
     """
 
-    def __init__(self, address: str, metrics: GenerationMetrics) -> None:
-        self._address = address
+    def __init__(self, channels: UpstreamChannels, metrics: GenerationMetrics) -> None:
+        self._channels = channels
         self._metrics = metrics
         self._num_calls = 0
 
     async def __aenter__(self) -> Self:
-        self._channel = self._open_channel()
+        self._channel = self._channels.open()
         self._inference = inference_service_pb2_grpc.InferenceServiceStub(self._channel)
         # A connection of its own, so that health is known whatever the load is.
-        self._control_channel = self._open_channel()
+        self._control_channel = self._channels.open()
         self._models = model_service_pb2_grpc.ModelServiceStub(self._control_channel)
         self._health = health_pb2_grpc.HealthStub(self._control_channel)
         return self
@@ -279,21 +289,28 @@ class Upstream:
                 return models
             request.page_token = response.next_page_token
 
-    async def check_readiness(self) -> None:
+    async def check_readiness(self, context: CallContext) -> None:
         """Return when the server takes requests.
+
+        Args:
+            context: of the question; its deadline does not count.
 
         Raises:
             ApiError: 503, it does not; the message says what it is doing.
         """
         check = health_pb2.HealthCheckRequest(service=_SERVICE)
         try:
-            response = await self._health.Check(check, timeout=HEALTH_TIMEOUT_SECONDS)
+            response = await self._health.Check(
+                check, timeout=HEALTH_TIMEOUT_SECONDS, metadata=context.metadata()
+            )
             if response.status == health_pb2.HealthCheckResponse.SERVING:
                 await self._wait_for_connection()
                 return
             # Health has no words, but a refusal has.
             model = model_service_pb2.GetModelRequest()
-            await self._models.GetModel(model, timeout=HEALTH_TIMEOUT_SECONDS)
+            await self._models.GetModel(
+                model, timeout=HEALTH_TIMEOUT_SECONDS, metadata=context.metadata()
+            )
         except grpc.aio.AioRpcError as error:
             raise errors.not_ready(error) from error
         raise errors.not_ready(None)
@@ -306,27 +323,6 @@ class Upstream:
                 await self._channel.channel_ready()
         except TimeoutError as error:
             raise errors.no_answer() from error
-
-    def _open_channel(self) -> grpc.aio.Channel:
-        return grpc.aio.insecure_channel(
-            self._address,
-            options=[
-                # Each channel is a connection of its own.
-                ("grpc.use_local_subchannel_pool", 1),
-                # A server that comes back is found within a second.
-                ("grpc.initial_reconnect_backoff_ms", 100),
-                ("grpc.min_reconnect_backoff_ms", 1_000),
-                ("grpc.max_reconnect_backoff_ms", 1_000),
-                # A server that is frozen or cut off is noticed.
-                ("grpc.keepalive_time_ms", 20_000),
-                ("grpc.keepalive_timeout_ms", 5_000),
-                ("grpc.http2.ping_timeout_ms", 5_000),
-                ("grpc.keepalive_permit_without_calls", 1),
-                ("grpc.http2.max_pings_without_data", 0),
-                # The server is next door, whatever proxy the environment names.
-                ("grpc.enable_http_proxy", 0),
-            ],
-        )
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

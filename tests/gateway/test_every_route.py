@@ -2,17 +2,12 @@
 
 import gzip
 import json
-from collections import defaultdict
 
 import pytest
 from yarl import URL
 
-from headrace_gateway.app import build_app
-from headrace_gateway.config import GatewayConfig
-from headrace_gateway.gateway import Gateway
-from headrace_gateway.in_flight import InFlight
-from headrace_gateway.metrics.registry import Metrics
 from headrace_gateway.upstream import Upstream
+from tests.gateway.routes_of import routes_of
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
 JSON = {"Content-Type": "application/json"}
@@ -20,20 +15,10 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 INSIDE = ["Traceback", "Error(", "aiohttp", "grpc", "127.0.0.1", ".py", "headrace_", "object at"]
 
 
-def routes():
-    """Return the methods of each path of the application."""
-    metrics = Metrics()
-    upstream = Upstream("127.0.0.1:1", metrics.generations)
-    app = build_app(Gateway(GatewayConfig(), upstream, InFlight(), metrics))
-    methods = defaultdict(set)
-    for route in app.router.routes():
-        path = route.resource.canonical.replace("{name}", "a/b").replace("{path}", "nothing")
-        path = path.replace("{id}", "resp_1")
-        methods[path].add(route.method)
-    return dict(methods)
-
-
-ROUTES = routes()
+ROUTES = {
+    path.replace("{name}", "a/b").replace("{path}", "nothing").replace("{id}", "resp_1"): methods
+    for path, methods in routes_of(no_ui=False, with_head=True).items()
+}
 POSTED = sorted(path for path, methods in ROUTES.items() if "POST" in methods and path != "/ping")
 STRANGE = [
     "/nope",

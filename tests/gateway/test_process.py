@@ -36,8 +36,8 @@ def test_the_log_tells_of_start_and_end(tmp_path, host, is_open):
         gateway.popen.terminate()
         assert gateway.popen.wait(BOUND_SECONDS) == 0
     lines = gateway.log_lines()
-    warnings = [line["event"][:19] for line in lines if line["level"] == "warning"]
-    assert warnings == (["open to the network"] if is_open else [])
+    warnings = [line["event"].partition(":")[0] for line in lines if line["level"] == "warning"]
+    assert warnings == (["open to the network", "not encrypted"] if is_open else [])
     told = [line["event"] for line in lines if line["level"] == "info"]
     assert told == ["listening", "draining", "stopped"]
     assert {line["address"] for line in lines if "address" in line} == {address}
@@ -48,7 +48,7 @@ def test_the_log_tells_of_start_and_end(tmp_path, host, is_open):
     [
         (
             ["--port", "x"],
-            "headrace-gateway: --port: 'x' must be an integer from 0 to 65535\n",
+            "headrace-gateway: --port: 'x' must be from 0 to 65535\n",
         ),
         (
             ["--prot", "1"],

@@ -64,6 +64,7 @@ class Operation:
         streams: whether the answer may be a stream of events.
         media_type: that of the answer.
         error: the name of the answer that an error is.
+        is_open: whether it asks for no key where others do.
     """
 
     method: str
@@ -77,6 +78,7 @@ class Operation:
     streams: bool = False
     media_type: str = "application/json"
     error: str = "Error"
+    is_open: bool = False
 
 
 OPERATIONS = (
@@ -175,14 +177,34 @@ OPERATIONS = (
         Model,
     ),
     Operation(
-        "GET", "/health", "health", "Tell whether requests would be answered.", "State", Status
+        "GET",
+        "/health",
+        "health",
+        "Tell whether requests would be answered.",
+        "State",
+        Status,
+        is_open=True,
     ),
-    Operation("GET", "/readyz", "readyz", "The same, for orchestrators.", "State", Status),
-    Operation("GET", "/ping", "ping", "The same, for platforms that ping.", "State", Status),
-    Operation("POST", "/ping", "postPing", "The same.", "State", Status),
-    Operation("GET", "/livez", "livez", "Tell that the gateway answers.", "State", Status),
+    Operation(
+        "GET", "/readyz", "readyz", "The same, for orchestrators.", "State", Status, is_open=True
+    ),
+    Operation(
+        "GET", "/ping", "ping", "The same, for platforms that ping.", "State", Status, is_open=True
+    ),
+    Operation("POST", "/ping", "postPing", "The same.", "State", Status, is_open=True),
+    Operation(
+        "GET", "/livez", "livez", "Tell that the gateway answers.", "State", Status, is_open=True
+    ),
     Operation("GET", "/load", "load", "Count the generations under way.", "State", Load),
-    Operation("GET", "/version", "version", "Tell the version of Headrace.", "State", Version),
+    Operation(
+        "GET",
+        "/version",
+        "version",
+        "Tell the version of Headrace.",
+        "State",
+        Version,
+        is_open=True,
+    ),
     Operation(
         "GET",
         "/metrics",
@@ -192,12 +214,26 @@ OPERATIONS = (
         None,
         media_type="text/plain",
     ),
-    Operation("GET", "/openapi.json", "openapi", "Return this document.", "State", None),
+    Operation(
+        "GET", "/openapi.json", "openapi", "Return this document.", "State", None, is_open=True
+    ),
 )
 
 
-def openapi_document(version: str) -> dict[str, object]:
-    """Return the document in OpenAPI 3.1."""
+_KEYS: Mapping[str, object] = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "apiKey": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
+}
+"""The two ways to send a key."""
+
+
+def openapi_document(version: str, *, has_keys: bool = False) -> dict[str, object]:
+    """Return the document in OpenAPI 3.1.
+
+    Args:
+        version: of Headrace.
+        has_keys: whether the gateway asks for a key. Where it does not, the server may.
+    """
     paths: dict[str, dict[str, object]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -211,8 +247,10 @@ def openapi_document(version: str) -> dict[str, object]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
+        "security": [*({name: []} for name in _KEYS), *([] if has_keys else [{}])],
         "paths": paths,
         "components": {
+            "securitySchemes": _KEYS,
             "schemas": {
                 **request_schemas(),
                 **message_schemas(),
@@ -247,6 +285,8 @@ def _operation(operation: Operation) -> dict[str, object]:
             "default": {"$ref": f"#/components/responses/{operation.error}"},
         },
     }
+    if operation.is_open:
+        described["security"] = []
     if operation.bodies:
         refs = [_ref(name) for name in operation.bodies]
         body = refs[0] if len(refs) == 1 else {"anyOf": refs}

@@ -40,7 +40,7 @@ def call_context(
     limits = (_asked_timeout(request), config.request_timeout_seconds)
     timeout = min((limit for limit in limits if limit is not None), default=None)
     deadline = None if timeout is None else exchange.started + timeout
-    return CallContext(exchange.request_id, deadline, json_path)
+    return CallContext(exchange.request_id, exchange.caller, deadline, json_path)
 
 
 def _asked_timeout(request: web.Request) -> float | None:

@@ -6,8 +6,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from headrace_gateway import errors
+from headrace_gateway.exchange import exchange_of
 from headrace_gateway.openai.health_response import Load, Status, Version
 from headrace_gateway.routes.body import json_response
+from headrace_gateway.upstream import CallContext
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -26,7 +28,9 @@ class Health:
         """Return 200 when requests would be answered; else 503 with what is going on."""
         if self._gateway.in_flight.is_draining:
             raise errors.draining()
-        await self._gateway.upstream.check_readiness()
+        exchange = exchange_of(request)
+        context = CallContext(exchange.request_id, exchange.caller)
+        await self._gateway.upstream.check_readiness(context)
         return json_response(Status())
 
     async def liveness(self, request: web.Request) -> web.Response:

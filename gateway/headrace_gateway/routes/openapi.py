@@ -11,10 +11,15 @@ from headrace_gateway.openapi.document import openapi_document
 
 
 class OpenApi:
-    """Describes the API to programs."""
+    """Describes the API to programs.
 
-    def __init__(self) -> None:
-        self._document = msgspec.json.encode(openapi_document(version("headrace")))
+    Args:
+        has_keys: whether the gateway asks for a key.
+    """
+
+    def __init__(self, *, has_keys: bool) -> None:
+        document = openapi_document(version("headrace"), has_keys=has_keys)
+        self._document = msgspec.json.encode(document)
 
     async def show_document(self, request: web.Request) -> web.Response:
         """Return the document."""

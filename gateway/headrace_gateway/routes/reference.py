@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from aiohttp import hdrs, web
+
 from headrace_gateway.routes.static_files import StaticFiles, read_folder
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -21,3 +23,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
 def open_reference() -> StaticFiles:
     """Return the page and its files."""
     return StaticFiles(read_folder("reference"), CONTENT_SECURITY_POLICY)
+
+
+async def redirect(request: web.Request) -> web.Response:
+    """Lead from the path with a slash behind it to the page, also below another path."""
+    return web.Response(status=308, headers={hdrs.LOCATION: "../docs"})

@@ -234,6 +234,7 @@ async def test_the_server_learns_the_id_of_the_request(gateway, server, access_l
         "prompt_tokens": 5,
         "output_tokens": 3,
         "peer": "127.0.0.1",
+        "caller": "127.0.0.1",
     }
 
 
