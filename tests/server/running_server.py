@@ -72,20 +72,37 @@ class Under:
 
 @asynccontextmanager
 async def running_server(
-    *arguments, channel_options=(), until_ready=True, ready_seconds=BOUND_SECONDS, **rpc
+    *arguments,
+    channel_options=(),
+    credentials=None,
+    until_ready=True,
+    ready_seconds=BOUND_SECONDS,
+    **rpc,
 ):
-    """Open a server with these flags; `rpc` replaces fields of its `RpcConfig`."""
+    """Open a server with these flags; `rpc` replaces fields of its `RpcConfig`.
+
+    The channel to it speaks TLS where there are credentials for it.
+    """
     config = read_config(["--backend", "simulated", "--port", "0", *map(str, arguments)], {})
     config = dataclasses.replace(config, rpc=dataclasses.replace(config.rpc, **rpc))
     async with (
         open_server(config) as server,
-        aio.insecure_channel(server.address, options=channel_options) as channel,
+        open_channel(server.address, credentials, channel_options) as channel,
     ):
         if until_ready:
             async with asyncio.timeout(ready_seconds):
                 while not await server.availability.wait_for_change(seen=False):
                     pass
         yield Under(server, channel)
+
+
+def open_channel(address, credentials=None, options=()):
+    """Open a channel, with TLS where there are credentials for it."""
+    # A pool of its own: else two channels of one test may share a connection.
+    options = (*options, ("grpc.use_local_subchannel_pool", 1))
+    if credentials is None:
+        return aio.insecure_channel(address, options=options)
+    return aio.secure_channel(address, credentials, options=options)
 
 
 async def eventually(condition, describe=lambda: "") -> None:

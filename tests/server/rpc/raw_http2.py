@@ -33,20 +33,25 @@ class Connection:
 
     def open_stream(self, stream_id, path, message):
         """Send a whole gRPC request."""
-        headers = {
-            ":method": "POST",
-            ":scheme": "http",
-            ":path": path,
-            ":authority": "localhost",
-            "content-type": "application/grpc",
-            "te": "trailers",
-        }
+        self.send_headers(stream_id, path)
+        self.send(DATA, END_STREAM, stream_id, struct.pack(">BI", 0, len(message)) + message)
+
+    def send_headers(self, stream_id, path, *metadata):
+        """Begin a gRPC request; `metadata` are pairs of bytes of at most 126 bytes each."""
+        headers = [
+            (b":method", b"POST"),
+            (b":scheme", b"http"),
+            (b":path", path.encode()),
+            (b":authority", b"localhost"),
+            (b"content-type", b"application/grpc"),
+            (b"te", b"trailers"),
+            *metadata,
+        ]
         block = b"".join(
-            b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-            for name, value in headers.items()
+            b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+            for name, value in headers
         )
         self.send(HEADERS, END_HEADERS, stream_id, block)
-        self.send(DATA, END_STREAM, stream_id, struct.pack(">BI", 0, len(message)) + message)
 
     def reset(self, stream_id):
         self.send(RST_STREAM, 0, stream_id, struct.pack(">I", CANCEL))
