@@ -7,8 +7,9 @@ import asyncio
 import sys
 
 from tests.interop import clients
+from tests.interop.grounds import open_grounds
 from tests.interop.routes import ROUTES
-from tests.interop.suite import open_grounds, run
+from tests.interop.suite import run
 from tests.interop.tell import tell_results
 
 

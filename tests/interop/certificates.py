@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import trustme
+from cryptography.hazmat.primitives import serialization
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +56,16 @@ def make_certificates(folder: Path) -> Certificates:
         (("client.test",), made.client_cert, made.client_key),
     ):
         issued = authority.issue_cert(*names)
-        issued.private_key_pem.write_to_path(key)
+        key.write_bytes(_pkcs8(issued.private_key_pem.bytes()))
         for number, blob in enumerate(issued.cert_chain_pems):
             blob.write_to_path(cert, append=number > 0)
     return made
+
+
+def _pkcs8(pem: bytes) -> bytes:
+    """A key in the form that Java reads as well as all others."""
+    return serialization.load_pem_private_key(pem, password=None).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from tests.interop.answers import Answer
-    from tests.interop.scenarios import Sees
+    from tests.interop.scenarios import Sees, Step
 
 _SERVICES = [
     inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"],
@@ -121,3 +121,17 @@ def _problems_of_answer(answer: Answer, sees: Sees, alone: Answer | None) -> lis
     if sees.answer == "whole" and len(answer.candidates) != sees.candidates:
         found.append(f"there are {len(answer.candidates)} candidates, not {sees.candidates}")
     return found
+
+
+def problems_of_log(calls: list[dict[str, Any]], step: Step) -> list[str]:
+    """Compare the lines of the access log with what the server must have seen of a step."""
+    problems = [
+        f"the server has logged {call}"
+        for call in calls
+        if call["code"] != step.logs.code
+        or call.get("reason") != step.sees.reason
+        or not (step.logs.tokens_below is None or call["output_tokens"] < step.logs.tokens_below)
+    ]
+    if len(calls) != step.num_calls:
+        problems.append(f"the server has seen {len(calls)} calls")
+    return problems

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 
 from tests.interop.clients import CLIENTS
+from tests.interop.grounds import open_grounds
 from tests.interop.routes import ROUTES
-from tests.interop.suite import open_grounds
 
 
 @pytest.fixture(scope="session", params=ROUTES, ids=lambda route: route.name)
@@ -16,10 +16,16 @@ def route(request):
     return request.param
 
 
+@pytest.fixture(scope="session")
+def answers():
+    """The answers of the reference client, which are the same on all routes."""
+    return {}
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def grounds(route):
+async def grounds(route, answers):
     """The servers for all clients on a route."""
-    async with open_grounds(route) as grounds:
+    async with open_grounds(route, answers) as grounds:
         yield grounds
 
 

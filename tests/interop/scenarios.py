@@ -65,6 +65,7 @@ class Scenario:
     says: str
     steps: list[Step]
     server: Literal["standard", "narrow"] = "standard"
+    signal: Literal["SIGKILL", "SIGTERM"] | None = None
 
 
 def read_scenarios(path: Path = HERE / "scenarios.yaml") -> list[Scenario]:

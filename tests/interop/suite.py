@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tests.interop.answers import join
-from tests.interop.checks import Asked, parse, problems_of
-from tests.interop.clients import CLIENTS
+from tests.interop.checks import Asked, problems_of, problems_of_log
+from tests.interop.grounds import NUM_OF_FULL, full
 from tests.interop.runner import Runner, RunnerError, running
 from tests.interop.scenarios import SCENARIOS
 from tests.interop.server import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
-    from tests.interop.answers import Answer
     from tests.interop.clients import Client
-    from tests.interop.routes import Route, Way
+    from tests.interop.grounds import Ground
     from tests.interop.scenarios import Scenario, Step
 
-REFERENCE = CLIENTS[0]
-# So much of an answer that will be cut is compared.
-_BEGINNING_TOKENS = 100
-_ENDLESS = {"text": "Once", "sampling": {"seed": "0"}, "stopping": {"ignoreEndOfText": True}}
-# Every server wants it of every call but those of health.
-API_KEY = "the-key-of-interop"
-# The flags of the servers that scenarios name.
-SERVERS: Mapping[str, tuple[str, ...]] = {
-    "standard": (),
-    "narrow": ("--max-num-seqs", "1", "--max-queued-requests", "1"),
-}
-# What the narrow one takes.
-_NUM_OF_FULL = 2
+# Those in which the server stays.
+ALONE = [scenario for scenario in SCENARIOS if scenario.signal is None]
 
 
 @dataclass(frozen=True)
@@ -52,59 +36,11 @@ class Result:
     unsupported: str | None = None
 
 
-class Ground:
-    """A server with the way to it, and the answers that the reference client gets there.
-
-    Args:
-        way: to the server.
-        reference: the runner of the reference client on this way.
-    """
-
-    def __init__(self, way: Way, reference: Runner) -> None:
-        self.way = way
-        self._reference = reference
-        self._answers: dict[str, Answer] = {}
-
-    async def alone(self, step: Step) -> list[Answer | None]:
-        """The answer that each call of a step has when nothing else is asked for."""
-        send = step.send
-        if step.sees.answer is None:
-            return [None] * step.num_calls
-        requests = send.get("requests") or [send["request"]] * step.num_calls
-        return [await self._answer(request, step) for request in requests]
-
-    async def _answer(self, request: dict[str, Any], step: Step) -> Answer:
-        if step.sees.answer == "begun":
-            request = copy.deepcopy(request)
-            request["stopping"]["maxOutputTokens"] = _BEGINNING_TOKENS
-        key = repr(request)
-        if key not in self._answers:
-            line = {"id": "alone", "method": "Generate", "request": request}
-            (call,) = (await self._reference.ask(line))["calls"]
-            if call["code"] != "OK":
-                raise AssertionError(f"the reference client got {call}")
-            self._answers[key] = join(parse(call["responses"], "Generate"))
-        return self._answers[key]
-
-
-@asynccontextmanager
-async def open_grounds(route: Route) -> AsyncIterator[dict[str, Ground]]:
-    """Start the servers that the scenarios name, at the end of a route."""
-    async with AsyncExitStack() as stack:
-        grounds = {}
-        for name, flags in SERVERS.items():
-            way = await stack.enter_async_context(route.open("--api-key", API_KEY, *flags))
-            way = dataclasses.replace(way, flags=(*way.flags, "--api-key", API_KEY))
-            reference = await stack.enter_async_context(running(REFERENCE, way))
-            grounds[name] = Ground(way, reference)
-        yield grounds
-
-
 async def run(client: Client, grounds: Mapping[str, Ground]) -> list[Result]:
     """Run all scenarios; one process makes those on the same server while it can."""
     results: dict[str, Result] = {}
     for server, ground in grounds.items():
-        rest = [scenario for scenario in SCENARIOS if scenario.server == server]
+        rest = [each for each in ALONE if each.server == server]
         while rest:
             async with running(client, ground.way) as runner:
                 while rest:
@@ -114,7 +50,7 @@ async def run(client: Client, grounds: Mapping[str, Ground]) -> list[Result]:
                         break
                 else:
                     await runner.end()
-    return [results[scenario.name] for scenario in SCENARIOS]
+    return [results[scenario.name] for scenario in ALONE]
 
 
 async def _run(
@@ -142,9 +78,9 @@ async def _run_step(
     sent = way.wire.num_sent_bytes
     line = {"id": request_id, "metadata": {"x-request-id": request_id}, **step.send}
     if step.is_full:
-        async with _full(way):
+        async with full(way):
             answer = await runner.ask(line)
-        opened += _NUM_OF_FULL
+        opened += NUM_OF_FULL
     else:
         answer = await runner.ask(line)
     if "unsupported" in answer:
@@ -177,27 +113,4 @@ async def _problems_of_log(
         await runner.ask({"id": marker, **line})
         await server.logged(marker, 1)
         return [f"the server has logged {call}" for call in server.calls_of(request_id)]
-    calls = await server.logged(request_id, step.num_calls)
-    problems = [
-        f"the server has logged {call}"
-        for call in calls
-        if call["code"] != logs.code
-        or call.get("reason") != step.sees.reason
-        or not (logs.tokens_below is None or call["output_tokens"] < logs.tokens_below)
-    ]
-    if len(calls) != step.num_calls:
-        problems.append(f"the server has seen {len(calls)} calls")
-    return problems
-
-
-@asynccontextmanager
-async def _full(way: Way) -> AsyncIterator[None]:
-    """Hold all places of the server by a client that is killed afterwards."""
-    async with running(REFERENCE, way) as filler:
-        await filler.send(
-            {"id": "full", "method": "Generate", "request": _ENDLESS, "count": _NUM_OF_FULL}
-        )
-        await way.server.metrics_when(
-            lambda told: told["sequences_running"] == told["sequences_waiting"] == 1
-        )
-        yield
+    return problems_of_log(await server.logged(request_id, step.num_calls), step)

@@ -1,0 +1,106 @@
+"""Runs the scenarios in which the server goes away, with all clients at once before one server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from tests.interop.checks import Asked, problems_of, problems_of_log
+from tests.interop.grounds import open_ground
+from tests.interop.runner import RunnerError, running
+from tests.interop.scenarios import SCENARIOS
+from tests.interop.server import new_id
+from tests.interop.suite import Result
+
+if TYPE_CHECKING:
+    from tests.interop.answers import Answer
+    from tests.interop.clients import Client
+    from tests.interop.grounds import Ground
+    from tests.interop.routes import Route
+    from tests.interop.runner import Runner
+    from tests.interop.scenarios import Scenario, Step
+
+TOGETHER = [scenario for scenario in SCENARIOS if scenario.signal is not None]
+# It goes on to refuse calls until the last client has asked.
+_FLAGS = ("--lame-duck", 120)
+
+
+async def run_together(
+    clients: list[Client], route: Route, answers: dict[str, Answer], scenario: Scenario
+) -> dict[str, Result]:
+    """Let all clients begin, send the signal, and return how it went for each by its name."""
+    async with AsyncExitStack() as stack:
+        ground = await stack.enter_async_context(open_ground(route, answers, *_FLAGS))
+        alone = [(await ground.alone(step))[0] for step in scenario.steps]
+        parties = [
+            _Party(await stack.enter_async_context(running(client, ground.way)), scenario, alone)
+            for client in clients
+        ]
+        await asyncio.gather(*(party.begin() for party in parties))
+        server = ground.way.server
+        await server.metrics_when(
+            lambda told: told["sequences_running"] == sum(party.is_alive for party in parties)
+        )
+        server.process.send_signal(signal.Signals[scenario.signal])
+        await asyncio.gather(*(party.go_on() for party in parties))
+        if scenario.signal != "SIGKILL":
+            await server.balance()
+            await asyncio.gather(*(party.look_into(ground) for party in parties))
+        return {
+            client.name: Result(scenario.name, tuple(party.problems))
+            for client, party in zip(clients, parties, strict=True)
+        }
+
+
+class _Party:
+    """A client among the others."""
+
+    def __init__(self, runner: Runner, scenario: Scenario, alone: list[Answer | None]) -> None:
+        self._runner = runner
+        self._alone = alone
+        self._lines = [(new_id("together"), step) for step in scenario.steps]
+        self.problems: list[str] = []
+        self.is_alive = True
+
+    async def begin(self) -> None:
+        """Connect, then send the first line."""
+        try:
+            await self._runner.ask({"id": "first", "method": "GetModel", "request": {}})
+            await self._runner.send(_line(*self._lines[0]))
+        except RunnerError as error:
+            self._fail(error)
+
+    async def go_on(self) -> None:
+        """Take the answer to the first line and ask all others."""
+        try:
+            for number, (request_id, step) in enumerate(self._lines):
+                if not self.is_alive:
+                    return
+                line = _line(request_id, step)
+                if number > 0:
+                    await self._runner.send(line)
+                (call,) = (await self._runner.answer_to(line))["calls"]
+                asked = Asked(step.send["method"], request_id, self._alone[number])
+                self.problems += [
+                    f"step {number + 1}: {problem}"
+                    for problem in problems_of(call, step.sees, asked)
+                ]
+        except RunnerError as error:
+            self._fail(error)
+
+    async def look_into(self, ground: Ground) -> None:
+        """Compare what the server has seen."""
+        if self.is_alive:
+            for request_id, step in self._lines:
+                calls = await ground.way.server.logged(request_id, 1)
+                self.problems += problems_of_log(calls, step)
+
+    def _fail(self, error: RunnerError) -> None:
+        self.problems.append(str(error))
+        self.is_alive = False
+
+
+def _line(request_id: str, step: Step) -> dict:
+    return {"id": request_id, "metadata": {"x-request-id": request_id}, **step.send}
