@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "timeout"
+
+# Against a real server on the loopback, whose answers to the prompt "on" never end.
+class ClientTest < Minitest::Test
+  # Answers "one two", and tells the keys that it sees and the answers that were cut.
+  class Answers < Headrace::V1::InferenceService::Service
+    attr_reader :keys, :cut
+
+    def initialize
+      super
+      @keys = Queue.new
+      @cut = Queue.new
+    end
+
+    def generate(request, call)
+      keys << call.metadata["authorization"]
+      Enumerator.new do |responses|
+        is_complete = false
+        responses << response("one ")
+        responses << response("and ") while request.text == "on"
+        responses << response("two")
+        is_complete = true
+      ensure
+        cut << true unless is_complete
+      end
+    end
+
+    private
+
+    def response(text)
+      Headrace::V1::GenerateResponse.new(deltas: [{ text: text }])
+    end
+  end
+
+  def setup
+    @answers = Answers.new
+    @server = GRPC::RpcServer.new(poll_period: 0.05)
+    port = @server.add_http2_port("127.0.0.1:0", :this_port_is_insecure)
+    @server.handle(@answers)
+    @serving = Thread.new { @server.run }
+    @server.wait_till_running
+    @target = "127.0.0.1:#{port}"
+  end
+
+  def teardown
+    @server.stop
+    @serving.join
+  end
+
+  def test_reads_a_whole_answer
+    Headrace::Client.open(@target) do |client|
+      assert_equal "one two", client.generate(text: "end").text
+      assert_nil soon(@answers.keys)
+    end
+  end
+
+  def test_takes_a_message_for_a_request
+    Headrace::Client.open(@target) do |client|
+      pieces = []
+      client.generate(Headrace::V1::GenerateRequest.new(text: "end")) { |response| pieces << response.deltas[0].text }
+      assert_equal ["one ", "two"], pieces
+    end
+  end
+
+  def test_sends_the_key
+    Headrace::Client.open(@target, api_key: "k1") { |client| client.generate(text: "end").text }
+    assert_equal "Bearer k1", soon(@answers.keys)
+  end
+
+  def test_cancels_the_call_when_the_block_is_left
+    Headrace::Client.open(@target) do |client|
+      client.generate(text: "on") { break }
+      assert_cut
+    end
+  end
+
+  def test_cancels_the_call_when_the_block_raises
+    Headrace::Client.open(@target) do |client|
+      assert_raises(KeyError) { client.generate(text: "on").each_text { raise KeyError } }
+      assert_cut
+    end
+  end
+
+  def test_is_cancelled_from_another_thread
+    Headrace::Client.open(@target) do |client|
+      stream = client.generate(text: "on")
+      read = Queue.new
+      reader = Thread.new { assert_raises(Headrace::Error) { stream.each { read << true } } }
+      soon(read)
+      stream.cancel
+      assert_equal :CANCELLED, reader.value.code
+      assert_cut
+    end
+  end
+
+  def test_ends_a_call_at_its_timeout
+    Headrace::Client.open(@target, timeout: 0.3) do |client|
+      error = assert_raises(Headrace::Error) { client.generate(text: "on") { nil } }
+      assert_equal :DEADLINE_EXCEEDED, error.code
+    end
+  end
+
+  def test_refuses_half_a_pair
+    tls = Headrace::Client::Tls.new(certfile: "c.pem")
+    assert_raises(ArgumentError) { Headrace::Client.new(@target, tls: tls) }
+  end
+
+  private
+
+  # The server learns that nobody listens when it sends the next piece.
+  def assert_cut
+    assert soon(@answers.cut)
+  end
+
+  def soon(queue)
+    Timeout.timeout(20) { queue.pop }
+  end
+end
