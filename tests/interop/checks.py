@@ -123,6 +123,14 @@ def _problems_of_answer(answer: Answer, sees: Sees, alone: Answer | None) -> lis
     return found
 
 
+def problems_of_pauses(call: dict[str, Any], pause_ms: float) -> list[str]:
+    """Whether a call that was to be read slowly took as long as that takes."""
+    wanted_ms = pause_ms * (len(call["responses"]) - 1)
+    if call["elapsed_ms"] >= wanted_ms:
+        return []
+    return [f"the pauses alone take {wanted_ms} ms, but all was read in {call['elapsed_ms']} ms"]
+
+
 def problems_of_log(calls: list[dict[str, Any]], step: Step) -> list[str]:
     """Compare the lines of the access log with what the server must have seen of a step."""
     problems = [

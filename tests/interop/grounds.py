@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from headrace_server.text.seeds import Seeds
 from tests.interop.answers import join
 from tests.interop.checks import parse
 from tests.interop.clients import CLIENTS
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from tests.interop.scenarios import Step
 
 REFERENCE = CLIENTS[0]
+_SEED = "20"
 # Every server wants it of every call but those of health.
 API_KEY = "the-key-of-interop"
 # The flags of the servers that scenarios name.
 SERVERS: Mapping[str, tuple[str, ...]] = {
     "standard": (),
     "narrow": ("--max-num-seqs", "1", "--max-queued-requests", "1"),
+    # For programs, which cannot ask for a seed: those that the server draws are known.
+    "program": ("--seed", _SEED),
 }
 # What the narrow one takes.
 NUM_OF_FULL = 2
@@ -69,6 +72,35 @@ class Ground:
             self._answers[key] = join(parse(call["responses"], "Generate"))
         return self._answers[key]
 
+    def num_answers(self) -> int:
+        """The number of answers that have ended, for each of which the server has drawn a seed."""
+        return len(self._ended())
+
+    async def last_answer(self, number: int) -> dict[str, Any]:
+        """Wait until so many answers have ended, and return the line of the last in the log."""
+        await self.way.server.until(lambda: self.num_answers() >= number)
+        return self._ended()[-1]
+
+    def _ended(self) -> list[dict[str, Any]]:
+        return [call for call in self.way.server.calls if "output_tokens" in call]
+
+    async def next_answer(self, prompt: str, num_tokens: int) -> str:
+        """The text that the server of the programs answers to the call after this one."""
+        seeds = Seeds(int(_SEED))
+        # One is drawn for the reference, which does not use it.
+        for _ in range(self.num_answers() + 1):
+            seeds.draw()
+        request = {
+            "chat": {"messages": [{"role": "ROLE_USER", "content": prompt}]},
+            "stopping": {"maxOutputTokens": num_tokens},
+            "sampling": {"seed": str(seeds.draw())},
+        }
+        num_before = self.num_answers()
+        line = {"id": "next", "method": "Generate", "request": request}
+        (call,) = (await self._reference.ask(line))["calls"]
+        await self.last_answer(num_before + 1)
+        return join(parse(call["responses"], "Generate")).candidates[0].text
+
 
 @asynccontextmanager
 async def open_grounds(
@@ -87,16 +119,17 @@ async def open_ground(
     route: Route, answers: dict[str, Answer], *flags: object
 ) -> AsyncIterator[Ground]:
     """Start a server with these flags at the end of a route."""
-    async with route.open("--api-key", API_KEY, *flags) as way:
-        way = dataclasses.replace(way, flags=(*way.flags, "--api-key", API_KEY))
-        async with running(REFERENCE, way) as reference:
-            yield Ground(way, reference, answers)
+    async with (
+        route.open("--api-key", API_KEY, *flags) as way,
+        running(REFERENCE, way, "--api-key", API_KEY) as reference,
+    ):
+        yield Ground(way, reference, answers)
 
 
 @asynccontextmanager
 async def full(way: Way) -> AsyncIterator[None]:
     """Hold all places of the narrow server by a client that is killed afterwards."""
-    async with running(REFERENCE, way) as filler:
+    async with running(REFERENCE, way, "--api-key", API_KEY) as filler:
         await filler.send(
             {"id": "full", "method": "Generate", "request": _ENDLESS, "count": NUM_OF_FULL}
         )

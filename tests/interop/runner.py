@@ -100,9 +100,9 @@ class Runner:
 
 
 @asynccontextmanager
-async def running(client: Client, way: Way) -> AsyncIterator[Runner]:
+async def running(client: Client, way: Way, *arguments: str) -> AsyncIterator[Runner]:
     """Start the runner of a client, and kill it on leaving if it has not ended."""
-    flags = ["--target", way.target, *way.flags]
+    flags = ["--target", way.target, *way.flags, *arguments]
     runner = Runner(await start(client, [*client.command(client.run), *flags]))
     try:
         yield runner
@@ -110,8 +110,11 @@ async def running(client: Client, way: Way) -> AsyncIterator[Runner]:
         await runner.close()
 
 
-async def start(client: Client, command: list[str]) -> asyncio.subprocess.Process:
+async def start(
+    client: Client, command: list[str], **environment: str
+) -> asyncio.subprocess.Process:
     """Start a program of a client in its folder."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
     return await asyncio.create_subprocess_exec(
         *command,
         cwd=client.path,
@@ -119,5 +122,5 @@ async def start(client: Client, command: list[str]) -> asyncio.subprocess.Proces
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=LONGEST_LINE_BYTES,
-        env={name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")},
+        env=own | environment,
     )

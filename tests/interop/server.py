@@ -67,7 +67,7 @@ class ServerProcess:
                 told = json.loads(line)
                 if told["event"] == "ready":
                     self.address = told["address"]
-                    await self._until(lambda: self._metrics_address)
+                    await self.until(lambda: self._metrics_address)
                     return
         raise AssertionError("the server did not start:\n" + "".join(self._log))
 
@@ -77,10 +77,11 @@ class ServerProcess:
 
     async def logged(self, client_id: str, count: int) -> list[dict]:
         """Wait until so many calls with this `x-request-id` have ended, and return their lines."""
-        await self._until(lambda: len(self.calls_of(client_id)) >= count)
+        await self.until(lambda: len(self.calls_of(client_id)) >= count)
         return self.calls_of(client_id)
 
-    async def _until(self, condition: Callable[[], object]) -> None:
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until a line of the log has made a condition true."""
         async with asyncio.timeout(BOUND_SECONDS), self._news:
             await self._news.wait_for(condition)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.interop.checks import Asked, problems_of, problems_of_log
-from tests.interop.grounds import NUM_OF_FULL, full
+from tests.interop.checks import Asked, problems_of, problems_of_log, problems_of_pauses
+from tests.interop.grounds import API_KEY, NUM_OF_FULL, full
 from tests.interop.runner import Runner, RunnerError, running
 from tests.interop.scenarios import SCENARIOS
 from tests.interop.server import new_id
@@ -42,7 +42,7 @@ async def run(client: Client, grounds: Mapping[str, Ground]) -> list[Result]:
     for server, ground in grounds.items():
         rest = [each for each in ALONE if each.server == server]
         while rest:
-            async with running(client, ground.way) as runner:
+            async with running(client, ground.way, "--api-key", API_KEY) as runner:
                 while rest:
                     scenario = rest.pop(0)
                     results[scenario.name], is_alive = await _run(runner, client, scenario, ground)
@@ -92,6 +92,8 @@ async def _run_step(
         for call, lonely in zip(answer["calls"], alone, strict=True)
         for problem in problems_of(call, step.sees, Asked(line["method"], request_id, lonely))
     ]
+    for call in answer["calls"]:
+        problems += problems_of_pauses(call, step.send.get("read_pause_ms", 0))
     sent = way.wire.num_sent_bytes - sent
     if step.sent_below is not None and sent >= step.sent_below:
         problems.append(f"{sent} bytes were sent")

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from tests.interop.checks import Asked, problems_of, problems_of_log
-from tests.interop.grounds import open_ground
+from tests.interop.grounds import API_KEY, open_ground
 from tests.interop.runner import RunnerError, running
 from tests.interop.scenarios import SCENARIOS
 from tests.interop.server import new_id
@@ -34,10 +34,10 @@ async def run_together(
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_ground(route, answers, *_FLAGS))
         alone = [(await ground.alone(step))[0] for step in scenario.steps]
-        parties = [
-            _Party(await stack.enter_async_context(running(client, ground.way)), scenario, alone)
-            for client in clients
-        ]
+        parties = []
+        for client in clients:
+            starting = running(client, ground.way, "--api-key", API_KEY)
+            parties.append(_Party(await stack.enter_async_context(starting), scenario, alone))
         await asyncio.gather(*(party.begin() for party in parties))
         server = ground.way.server
         await server.metrics_when(
