@@ -1,0 +1,64 @@
+#include "headrace/client.h"
+
+#include <grpcpp/create_channel.h>
+
+#include <utility>
+
+namespace headrace {
+
+Client::Client(const std::string& target, ClientOptions options)
+    : api_key_(std::move(options.api_key)) {
+  // A long prompt is silent: a server that vanished is noticed by its missing pong.
+  options.arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  options.arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  options.arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  channel_ = grpc::CreateCustomChannel(
+      target, options.credentials ? options.credentials : grpc::InsecureChannelCredentials(),
+      options.arguments);
+  inference_ = v1::InferenceService::NewStub(channel_);
+  models_ = v1::ModelService::NewStub(channel_);
+}
+
+Stream Client::stream(v1::GenerateRequest request, const PrepareCall& prepare) const {
+  auto context = new_context();
+  if (prepare) prepare(*context);
+  return Stream(inference_, std::move(context), std::move(request));
+}
+
+std::vector<v1::Model> Client::models() const {
+  std::vector<v1::Model> models;
+  v1::ListModelsRequest request;
+  do {
+    v1::ListModelsResponse page;
+    const auto context = new_context();
+    const grpc::Status status = models_->ListModels(context.get(), request, &page);
+    if (!status.ok()) throw Error(status);
+    models.insert(models.end(), page.models().begin(), page.models().end());
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return models;
+}
+
+std::unique_ptr<grpc::ClientContext> Client::new_context() const {
+  auto context = std::make_unique<grpc::ClientContext>();
+  if (!api_key_.empty()) context->AddMetadata("authorization", "Bearer " + api_key_);
+  return context;
+}
+
+v1::GenerateRequest user_prompt(const std::string& text) {
+  v1::GenerateRequest request;
+  v1::ChatMessage* message = request.mutable_chat()->add_messages();
+  message->set_role(v1::ROLE_USER);
+  message->set_content(text);
+  return request;
+}
+
+std::string text_of(const v1::GenerateResponse& response) {
+  std::string text;
+  for (const v1::CandidateDelta& delta : response.deltas()) {
+    if (delta.candidate_index() == 0) text += delta.text();
+  }
+  return text;
+}
+
+}  // namespace headrace
