@@ -16,7 +16,7 @@ from google.protobuf import json_format
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import inference_service_pb2_grpc
 from tests.gateway import case_bodies, case_scripts
-from tests.gateway.service import MODEL
+from tests.gateway.service import MODEL, serving
 
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
 ROOT = Path(__file__).parents[2]
@@ -24,16 +24,18 @@ ROOT = Path(__file__).parents[2]
 HEALTH_SECONDS = 3.0
 WITHIN_SECONDS = 20
 BOUND_SECONDS = 60.0
+KEY = "secret"
 VERDICTS = {
     200: grpc.StatusCode.OK,
     400: grpc.StatusCode.INVALID_ARGUMENT,
+    401: grpc.StatusCode.UNAUTHENTICATED,
     404: grpc.StatusCode.NOT_FOUND,
 }
 
 
-def cases(key):
-    """Return a parameter of the cases that have a key."""
-    found = [case for case in CASES if key in case]
+def cases(name, needs=()):
+    """Return a parameter of the cases that have a field of this name."""
+    found = [case for case in CASES if name in case and case.get("needs", []) == list(needs)]
     return pytest.mark.parametrize("case", found, ids=[case["id"] for case in found])
 
 
@@ -41,6 +43,21 @@ def cases(key):
 async def session(service):
     timeout = aiohttp.ClientTimeout(total=BOUND_SECONDS)
     async with aiohttp.ClientSession(service.url, timeout=timeout) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def keyed_service(tmp_path_factory):
+    """A service that asks for a key on both fronts."""
+    flags = ("--api-key", KEY)
+    with serving(tmp_path_factory.mktemp("keyed"), flags, flags) as service:
+        yield service
+
+
+@pytest.fixture
+async def keyed_session(keyed_service):
+    timeout = aiohttp.ClientTimeout(total=BOUND_SECONDS)
+    async with aiohttp.ClientSession(keyed_service.url, timeout=timeout) as session:
         yield session
 
 
@@ -52,7 +69,7 @@ def body_of(case):
 
 
 async def send(session, case):
-    """Return status, bytes and seconds of the answer to a case."""
+    """Return status, headers, bytes and seconds of the answer to a case."""
     headers = {"Content-Type": "application/json", **case.get("headers", {})}
     if "id_characters" in case:
         headers["X-Request-Id"] = "x" * case["id_characters"]
@@ -62,7 +79,7 @@ async def send(session, case):
     begin = time.monotonic()
     async with session.request(method, case["path"], data=data, headers=headers) as response:
         answer = await response.read()
-    return response.status, answer, time.monotonic() - begin
+    return response.status, response.headers, answer, time.monotonic() - begin
 
 
 async def slowest_health(session, until):
@@ -78,9 +95,9 @@ async def slowest_health(session, until):
     return slowest
 
 
-async def require_alive(session):
+async def require_alive(session, **headers):
     small = {"prompt": "hey", "max_tokens": 2}
-    async with session.post("/v1/completions", json=small) as response:
+    async with session.post("/v1/completions", json=small, headers=headers) as response:
         assert response.status == 200
 
 
@@ -109,7 +126,7 @@ async def test_case(session, case):
     exchange = asyncio.ensure_future(send(session, case))
     if case.get("health"):
         assert await slowest_health(session, exchange) < HEALTH_SECONDS
-    status, answer, seconds = await exchange
+    status, _, answer, seconds = await exchange
     assert status in (case["status"] if isinstance(case["status"], list) else [case["status"]])
     assert seconds < case.get("within", WITHIN_SECONDS)
     if status == 200:
@@ -119,6 +136,19 @@ async def test_case(session, case):
     assert [word for word in case.get("absent", []) if word.encode() in answer] == []
     assert len(answer) <= case.get("max_bytes", len(answer))
     await require_alive(session)
+
+
+@cases("status", needs=["api_key"])
+async def test_case_of_keys(keyed_session, case):
+    """Who has the key is answered, who has not is told so, and the service lives on."""
+    status, headers, answer, _ = await send(keyed_session, case)
+    assert status == case["status"]
+    for name, value in case.get("answer_headers", {}).items():
+        assert headers.get(name) == value
+    if status >= 400:
+        check_error(case, answer)
+    assert [word for word in case.get("absent", []) if word.encode() in answer] == []
+    await require_alive(keyed_session, Authorization=f"Bearer {KEY}")
 
 
 @cases("script")
@@ -170,7 +200,19 @@ async def verdict_of(call):
 @cases("grpc")
 async def test_the_verdict_over_grpc_is_the_same(service, case):
     """What HTTP takes or refuses, gRPC takes or refuses."""
+    await check_verdict(service, case)
+
+
+@cases("grpc", needs=["api_key"])
+async def test_the_verdict_on_keys_over_grpc_is_the_same(keyed_service, case):
+    """What is a key over HTTP is one over gRPC."""
+    await check_verdict(keyed_service, case)
+
+
+async def check_verdict(service, case):
     request = json_format.ParseDict(case["grpc"], pb.GenerateRequest())
+    metadata = tuple(case.get("grpc_headers", {}).items())
     async with grpc.aio.insecure_channel(service.grpc_address) as channel:
-        call = inference_service_pb2_grpc.InferenceServiceStub(channel).Generate(request)
+        stub = inference_service_pb2_grpc.InferenceServiceStub(channel)
+        call = stub.Generate(request, metadata=metadata)
         assert await verdict_of(call) is VERDICTS[case["status"]]
