@@ -173,6 +173,7 @@ async def _process(folder):
             *("--concurrency", str(_NUM_WORKERS), "--disable-hot-restart"),
             *("--admin-address-path", "admin-address", "--drain-time-s", "2"),
             *("--drain-strategy", "immediate"),
+            *("--file-flush-interval-msec", "50"),  # of the log; 10 s by default
             cwd=folder.path,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=writing,
@@ -212,10 +213,10 @@ async def _admin_session(folder, process):
 
 async def _wait_until_ready(envoy) -> None:
     """Wait for the first checks of health, after which the listeners open; find their ports."""
-    await envoy.wait_for_stat("server.state", 0)
+    await envoy.wait_for_stat("listener_manager.workers_started", 1)
+    rejected = await envoy.stats("update_rejected|update_failure|config_fail")
+    assert not any(rejected.values()), (rejected, envoy.warnings)
     async with envoy.admin.get("/listeners", params={"format": "json"}) as response:
         listeners = (await response.json(content_type=None))["listener_statuses"]
     for listener in listeners:
         envoy.ports[listener["name"]] = listener["local_address"]["socket_address"]["port_value"]
-    rejected = await envoy.stats("update_rejected|update_failure|config_fail")
-    assert not any(rejected.values()), (rejected, envoy.warnings)
