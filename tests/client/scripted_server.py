@@ -238,14 +238,22 @@ def a_model(name: str = "tiny") -> Model:
 
 
 @contextmanager
-def running_server(port: int = 0) -> Iterator[ScriptedServer]:
-    """Serve on a port of the loopback, by default on a free one."""
+def running_server(
+    port: int = 0, credentials: grpc.ServerCredentials | None = None
+) -> Iterator[ScriptedServer]:
+    """Serve on a port of the loopback, by default on a free one, with credentials by TLS."""
     servicer = ScriptedServer()
     server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
     inference_service_pb2_grpc.add_InferenceServiceServicer_to_server(servicer, server)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
-    servicer.target = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
+    address = f"127.0.0.1:{port}"
+    chosen = (
+        server.add_insecure_port(address)
+        if credentials is None
+        else server.add_secure_port(address, credentials)
+    )
+    servicer.target = f"127.0.0.1:{chosen}"
     server.start()
     try:
         yield servicer

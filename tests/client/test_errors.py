@@ -21,6 +21,8 @@ STATUSES = [
         "CONTEXT_LENGTH_EXCEEDED",
         headrace.ContextLengthExceededError,
     ),
+    (StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", headrace.AuthenticationError),
+    (StatusCode.UNAUTHENTICATED, None, headrace.AuthenticationError),
     (StatusCode.NOT_FOUND, "MODEL_NOT_FOUND", headrace.ModelNotFoundError),
     (StatusCode.ALREADY_EXISTS, "DUPLICATE_REQUEST_ID", headrace.DuplicateRequestIdError),
     (StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", headrace.OverloadedError),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from headrace.async_client import AsyncClient
     from headrace.client import Client
     from headrace.errors import (
+        AuthenticationError,
         CallCancelledError,
         ClientStalledError,
         ContextLengthExceededError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Usage,
     )
     from headrace.streams import AsyncGenerationStream, GenerationStream
+    from headrace.tls import Tls
     from headrace.tools import ToolCall, ToolCallDelta
 
     __version__: str
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncClient",
     "AsyncGenerationStream",
+    "AuthenticationError",
     "CallCancelledError",
     "Candidate",
     "Capability",
@@ -75,6 +78,7 @@ __all__ = [
     "Sampling",
     "StreamOptions",
     "Timing",
+    "Tls",
     "TokenLogprobs",
     "Tokenization",
     "Tool",
@@ -94,6 +98,7 @@ _MODULES = (
     "options",
     "results",
     "streams",
+    "tls",
     "tools",
 )
 

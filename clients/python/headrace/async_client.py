@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from grpc import aio
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from headrace import channel, requests, responses
+from headrace.connection import Connection
 from headrace.streams import AsyncGenerationStream, raising_own_async_errors
 from headrace.v1.inference_service_pb2_grpc import InferenceServiceStub
 from headrace.v1.model_service_pb2 import GetModelRequest, ListModelsRequest
@@ -20,11 +20,17 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    from grpc import aio
+
     from headrace.options import GenerateOptions, PromptOptions, StreamOptions
     from headrace.results import Generation, Model, Tokenization
+    from headrace.tls import Tls
     from headrace.v1.inference_service_pb2 import GenerateRequest
     from headrace.v1.inference_service_pb2_grpc import InferenceServiceAsyncStub
     from headrace.v1.model_service_pb2_grpc import ModelServiceAsyncStub
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
 
 
 class AsyncClient:
@@ -41,20 +47,28 @@ class AsyncClient:
 
     Args:
         target: ``host:port``, or ``host`` with port 1920, of the gRPC server.
+        api_key: the key that a server with keys wants; it goes with each call, also where there
+            is no encryption.
+        tls: encrypts the connection: `Tls`, or True for one that trusts the authorities that
+            this system trusts.
         max_attempts: the number of times that a call is made at most, 1 to 5.
 
     Raises:
-        ValueError: `target` is not an address or `max_attempts` is out of range.
+        ValueError: `target` is not an address, `api_key` cannot be sent, a file of `tls` cannot
+            be used, or `max_attempts` is out of range.
     """
 
     def __init__(
         self,
         target: str = channel.DEFAULT_TARGET,
         *,
+        api_key: str | None = None,
+        tls: Tls | bool | None = None,
         max_attempts: int = channel.DEFAULT_MAX_ATTEMPTS,
     ) -> None:
-        self._address = channel.parse_target(target)
-        self._options = channel.channel_options(self._address, max_attempts)
+        self._connection = Connection.to(
+            target, api_key=api_key, tls=tls, max_attempts=max_attempts
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -118,8 +132,7 @@ class AsyncClient:
             HeadraceError: one of its subclasses tells what to do.
         """
         request = requests.tokenize_request(prompt, options)
-        with raising_own_async_errors(self._address):
-            response = await self._inference.Tokenize(request, timeout=options.get("timeout"))
+        response = await self._call(self._inference.Tokenize, request, options.get("timeout"))
         return responses.tokenization(request, response)
 
     async def detokenize(
@@ -142,8 +155,7 @@ class AsyncClient:
             HeadraceError: one of its subclasses tells what to do.
         """
         request = requests.detokenize_request(token_ids, include_special_tokens, model)
-        with raising_own_async_errors(self._address):
-            response = await self._inference.Detokenize(request, timeout=timeout)
+        response = await self._call(self._inference.Detokenize, request, timeout)
         return response.text
 
     async def list_models(self, *, timeout: float | None = None) -> list[Model]:
@@ -154,8 +166,7 @@ class AsyncClient:
         """
         request, models = ListModelsRequest(), []
         while True:
-            with raising_own_async_errors(self._address):
-                response = await self._models.ListModels(request, timeout=timeout)
+            response = await self._call(self._models.ListModels, request, timeout)
             models += [responses.model(message) for message in response.models]
             if not response.next_page_token:
                 return models
@@ -170,8 +181,7 @@ class AsyncClient:
             HeadraceError: another subclass tells what to do.
         """
         request = GetModelRequest(name=name or "")
-        with raising_own_async_errors(self._address):
-            response = await self._models.GetModel(request, timeout=timeout)
+        response = await self._call(self._models.GetModel, request, timeout)
         return responses.model(response.model)
 
     async def check_health(self, *, timeout: float | None = 5.0) -> bool:
@@ -182,13 +192,12 @@ class AsyncClient:
             DeadlineExceededError: it did not answer within the timeout.
         """
         request = HealthCheckRequest(service=channel.HEALTH_SERVICE)
-        with raising_own_async_errors(self._address):
-            response = await HealthStub(self._channel).Check(request, timeout=timeout)
+        response = await self._call(HealthStub(self._channel).Check, request, timeout)
         return bool(response.status == HealthCheckResponse.SERVING)
 
     @cached_property
     def _channel(self) -> aio.Channel:
-        return aio.insecure_channel(self._address, options=self._options)
+        return self._connection.async_channel()
 
     @cached_property
     def _inference(self) -> InferenceServiceAsyncStub:
@@ -198,9 +207,20 @@ class AsyncClient:
     def _models(self) -> ModelServiceAsyncStub:
         return ModelServiceStub(self._channel)
 
+    async def _call(
+        self,
+        method: aio.UnaryUnaryMultiCallable[_Request, _Response],
+        request: _Request,
+        timeout: float | None,
+    ) -> _Response:
+        with raising_own_async_errors(self._connection.address):
+            return await method(request, timeout=timeout, metadata=self._connection.metadata)
+
     def _stream(self, request: GenerateRequest, timeout: float | None) -> AsyncGenerationStream:
         return AsyncGenerationStream(
-            lambda: self._inference.Generate(request, timeout=timeout),
-            self._address,
+            lambda: self._inference.Generate(
+                request, timeout=timeout, metadata=self._connection.metadata
+            ),
+            self._connection.address,
             num_candidates=requests.num_candidates(request),
         )

@@ -1,9 +1,10 @@
-"""Where a client connects to and with which channel options; pure."""
+"""Where a client connects to, how, and with which channel options and metadata; pure."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import ip_address
 from typing import Any
@@ -20,7 +21,27 @@ _KEEPALIVE_MILLISECONDS = 30_000
 _PING_TIMEOUT_MILLISECONDS = 10_000
 
 _GRPC_SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
+# What may stand in a header: visible ASCII.
+_KEY = re.compile(r"[!-~]+")
 _HOST_AND_PORT = re.compile(r"(?P<host>\[[^\]]*\]|[^:/\s]+)(:(?P<port>\d{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What a client connects to; as text it is what gRPC is given.
+
+    Args:
+        name: that `parse_target` returned.
+        has_tls: the connection is encrypted.
+        has_certificate: the client proves by a certificate who it is.
+    """
+
+    name: str
+    has_tls: bool = False
+    has_certificate: bool = False
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def parse_target(target: str) -> str:
@@ -44,18 +65,38 @@ def parse_target(target: str) -> str:
     return f"{host_and_port['host']}:{host_and_port['port'] or DEFAULT_PORT}"
 
 
-def channel_options(address: str, max_attempts: int) -> list[tuple[str, Any]]:
+def key_metadata(api_key: str | None) -> tuple[tuple[str, str], ...]:
+    """Return the metadata of each call that tell who is calling.
+
+    Raises:
+        ValueError: the key cannot be sent; the sentence does not tell it.
+    """
+    if api_key is None:
+        return ()
+    if not _KEY.fullmatch(api_key):
+        raise ValueError("api_key must be visible ASCII characters without spaces, at least one")
+    return (("authorization", f"Bearer {api_key}"),)
+
+
+def channel_options(
+    address: str, max_attempts: int, server_name: str | None = None
+) -> list[tuple[str, Any]]:
     """Return the channel options for an address that `parse_target` returned.
 
     The limits for messages stay gRPC's own: none for requests, where the server's
     holds, and 4 MiB for responses, which the contract keeps to.
+
+    Args:
+        address: of the server.
+        max_attempts: the number of times that a call is made at most.
+        server_name: the one in the server's certificate, where it is not that of the address.
 
     Raises:
         ValueError: `max_attempts` is not from 1 to 5, the most that gRPC takes.
     """
     if not 1 <= max_attempts <= 5:
         raise ValueError(f"max_attempts must be from 1 to 5, not {max_attempts}")
-    return [
+    options: list[tuple[str, Any]] = [
         ("grpc.primary_user_agent", f"headrace-python/{version('headrace')}"),
         ("grpc.keepalive_time_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MILLISECONDS),
@@ -69,6 +110,9 @@ def channel_options(address: str, max_attempts: int) -> list[tuple[str, Any]]:
         ("grpc.enable_http_proxy", 0 if _is_loopback(address) else 1),
         ("grpc.service_config", json.dumps(_service_config(max_attempts))),
     ]
+    if server_name is not None:
+        options.append(("grpc.ssl_target_name_override", server_name))
+    return options
 
 
 def _service_config(max_attempts: int) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
-import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from headrace import channel, requests, responses
+from headrace.connection import Connection
+from headrace.interrupts import HeldInterrupt
 from headrace.status import raising_own_errors
 from headrace.streams import GenerationStream
 from headrace.v1.inference_service_pb2_grpc import InferenceServiceStub
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Unpack
 
+    import grpc
+
     from headrace.options import GenerateOptions, PromptOptions, StreamOptions
     from headrace.results import Generation, Model, Tokenization
+    from headrace.tls import Tls
     from headrace.v1.inference_service_pb2 import GenerateRequest
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
 
 
 class Client:
@@ -36,21 +43,29 @@ class Client:
 
     Args:
         target: ``host:port``, or ``host`` with port 1920, of the gRPC server.
+        api_key: the key that a server with keys wants; it goes with each call, also where there
+            is no encryption.
+        tls: encrypts the connection: `Tls`, or True for one that trusts the authorities that
+            this system trusts.
         max_attempts: the number of times that a call is made at most, 1 to 5.
 
     Raises:
-        ValueError: `target` is not an address or `max_attempts` is out of range.
+        ValueError: `target` is not an address, `api_key` cannot be sent, a file of `tls` cannot
+            be used, or `max_attempts` is out of range.
     """
 
     def __init__(
         self,
         target: str = channel.DEFAULT_TARGET,
         *,
+        api_key: str | None = None,
+        tls: Tls | bool | None = None,
         max_attempts: int = channel.DEFAULT_MAX_ATTEMPTS,
     ) -> None:
-        self._address = channel.parse_target(target)
-        options = channel.channel_options(self._address, max_attempts)
-        self._channel = grpc.insecure_channel(self._address, options=options)
+        self._connection = Connection.to(
+            target, api_key=api_key, tls=tls, max_attempts=max_attempts
+        )
+        self._channel = self._connection.channel()
         self._inference = InferenceServiceStub(self._channel)
         self._models = ModelServiceStub(self._channel)
 
@@ -111,8 +126,7 @@ class Client:
             HeadraceError: one of its subclasses tells what to do.
         """
         request = requests.tokenize_request(prompt, options)
-        with raising_own_errors(self._address):
-            response = self._inference.Tokenize(request, timeout=options.get("timeout"))
+        response = self._call(self._inference.Tokenize, request, options.get("timeout"))
         return responses.tokenization(request, response)
 
     def detokenize(
@@ -135,8 +149,7 @@ class Client:
             HeadraceError: one of its subclasses tells what to do.
         """
         request = requests.detokenize_request(token_ids, include_special_tokens, model)
-        with raising_own_errors(self._address):
-            response = self._inference.Detokenize(request, timeout=timeout)
+        response = self._call(self._inference.Detokenize, request, timeout)
         return response.text
 
     def list_models(self, *, timeout: float | None = None) -> list[Model]:
@@ -147,8 +160,7 @@ class Client:
         """
         request, models = ListModelsRequest(), []
         while True:
-            with raising_own_errors(self._address):
-                response = self._models.ListModels(request, timeout=timeout)
+            response = self._call(self._models.ListModels, request, timeout)
             models += [responses.model(message) for message in response.models]
             if not response.next_page_token:
                 return models
@@ -163,8 +175,7 @@ class Client:
             HeadraceError: another subclass tells what to do.
         """
         request = GetModelRequest(name=name or "")
-        with raising_own_errors(self._address):
-            response = self._models.GetModel(request, timeout=timeout)
+        response = self._call(self._models.GetModel, request, timeout)
         return responses.model(response.model)
 
     def check_health(self, *, timeout: float | None = 5.0) -> bool:
@@ -175,13 +186,26 @@ class Client:
             DeadlineExceededError: it did not answer within the timeout.
         """
         request = HealthCheckRequest(service=channel.HEALTH_SERVICE)
-        with raising_own_errors(self._address):
-            response = HealthStub(self._channel).Check(request, timeout=timeout)
+        response = self._call(HealthStub(self._channel).Check, request, timeout)
         return bool(response.status == HealthCheckResponse.SERVING)
+
+    def _call(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[_Request, _Response],
+        request: _Request,
+        timeout: float | None,
+    ) -> _Response:
+        with raising_own_errors(self._connection.address):
+            with HeldInterrupt():
+                call = method.future(request, timeout=timeout, metadata=self._connection.metadata)
+            with HeldInterrupt(call.cancel):
+                return call.result()
 
     def _stream(self, request: GenerateRequest, timeout: float | None) -> GenerationStream:
         return GenerationStream(
-            lambda: self._inference.Generate(request, timeout=timeout),
-            self._address,
+            lambda: self._inference.Generate(
+                request, timeout=timeout, metadata=self._connection.metadata
+            ),
+            self._connection.address,
             num_candidates=requests.num_candidates(request),
         )

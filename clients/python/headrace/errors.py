@@ -48,6 +48,10 @@ class ContextLengthExceededError(InvalidRequestError):
     """Prompt and requested output do not fit the context of the model."""
 
 
+class AuthenticationError(HeadraceError):
+    """The server wants a key, and there is none or a wrong one; `api_key` gives it."""
+
+
 class ModelNotFoundError(HeadraceError):
     """No model of that name is served."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -13,7 +13,11 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 from headrace import errors
+from headrace.no_connection import GRPC_PORT_HINT, why_no_connection
 from headrace.requests import option_of_field
+
+if TYPE_CHECKING:
+    from headrace.channel import Address
 
 Metadata = Iterable[tuple[str, str | bytes]]
 
@@ -25,6 +29,7 @@ _CLASS_OF_REASON: dict[str, type[errors.HeadraceError]] = {
     "INVALID_FIELD": errors.InvalidRequestError,
     "INVALID_CONSTRAINT": errors.InvalidRequestError,
     "CONTEXT_LENGTH_EXCEEDED": errors.ContextLengthExceededError,
+    "UNAUTHENTICATED": errors.AuthenticationError,
     "MODEL_NOT_FOUND": errors.ModelNotFoundError,
     "DUPLICATE_REQUEST_ID": errors.DuplicateRequestIdError,
     "OVERLOADED": errors.OverloadedError,
@@ -34,6 +39,7 @@ _CLASS_OF_REASON: dict[str, type[errors.HeadraceError]] = {
 # For the reasons that are not above, and for statuses of gRPC itself and of proxies.
 _CLASS_OF_CODE: dict[StatusCode, type[errors.HeadraceError]] = {
     StatusCode.INVALID_ARGUMENT: errors.InvalidRequestError,
+    StatusCode.UNAUTHENTICATED: errors.AuthenticationError,
     StatusCode.RESOURCE_EXHAUSTED: errors.OverloadedError,
     StatusCode.UNAVAILABLE: errors.UnavailableError,
     StatusCode.DEADLINE_EXCEEDED: errors.DeadlineExceededError,
@@ -45,7 +51,7 @@ _CLASS_OF_CODE: dict[StatusCode, type[errors.HeadraceError]] = {
 
 
 @contextmanager
-def raising_own_errors(address: str) -> Iterator[None]:
+def raising_own_errors(address: Address) -> Iterator[None]:
     """Turn an error of gRPC into one of this package."""
     try:
         yield
@@ -53,7 +59,7 @@ def raising_own_errors(address: str) -> Iterator[None]:
         raise to_error(error, address) from error
 
 
-def to_error(error: grpc.RpcError, address: str) -> errors.HeadraceError:
+def to_error(error: grpc.RpcError, address: Address) -> errors.HeadraceError:
     """Return the exception for a failed call to `address`."""
     code, text = error.code(), error.details() or ""
     metadata = _mapping(cast("Metadata | None", error.trailing_metadata()))
@@ -118,26 +124,22 @@ def _sentence(text: str, field: str | None, option: str | None) -> str:
     return text
 
 
-def _explain(code: StatusCode, text: str, address: str) -> str:
+def _explain(code: StatusCode, text: str, address: Address) -> str:
     """Return a sentence for a status that the server did not write."""
     match code:
+        case StatusCode.UNAVAILABLE if "failed to connect" in text:
+            return why_no_connection(text, address)
         case StatusCode.UNAVAILABLE if "Failed parsing HTTP/2" in text or "http1" in text:
-            return (
-                f"{address} does not speak gRPC. Give the gRPC port, which is 1920 by default, "
-                "not the HTTP port."
-            )
+            return f"{address} does not speak gRPC. {GRPC_PORT_HINT}"
         case StatusCode.UNAVAILABLE if "errors resolving" in text:
             return f"The host in {address} is not known. Check the address."
-        case StatusCode.UNAVAILABLE if "failed to connect" in text:
-            return (
-                f"Nothing answers at {address} ({text.rpartition(': ')[2]}). "
-                "Start a server with `headrace serve`, or check the address."
-            )
         case StatusCode.UNAVAILABLE:
             return f"The connection to {address} was lost ({text})."
         case StatusCode.DEADLINE_EXCEEDED:
             return f"The call to {address} took longer than its timeout."
         case StatusCode.UNIMPLEMENTED:
             return f"The server at {address} does not offer this call; it may be another service."
+        case StatusCode.UNAUTHENTICATED:
+            return f"{address} takes no call without a key that it knows: {text or code.name}."
         case _:
             return f"The call to {address} failed: {text or code.name}."

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Self
 
 from grpc import StatusCode
 
 from headrace.errors import CallCancelledError
+from headrace.interrupts import HeldInterrupt
 from headrace.responses import Transcript
 from headrace.status import raising_own_errors, request_id_of
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from types import TracebackType
 
+    from headrace.channel import Address
     from headrace.results import Delta, Generation
     from headrace.status import Metadata
     from headrace.v1.inference_service_pb2 import GenerateResponse
@@ -30,7 +32,7 @@ class ResponseCall(Protocol):
     def initial_metadata(self) -> Metadata:
         """Wait for the response headers; empty when the call failed before them."""
 
-    def __iter__(self) -> Iterator[GenerateResponse]: ...
+    def __next__(self) -> GenerateResponse: ...
 
     def cancel(self) -> bool:
         """Cancel the call; False when it had ended."""
@@ -62,7 +64,7 @@ class GenerationStream:
     """
 
     def __init__(
-        self, start: Callable[[], ResponseCall], address: str, *, num_candidates: int = 1
+        self, start: Callable[[], ResponseCall], address: Address, *, num_candidates: int = 1
     ) -> None:
         self._start = start
         self._address = address
@@ -92,7 +94,8 @@ class GenerationStream:
         # The flag comes first: a call that is just being made in another thread sees it.
         self._is_cancelled = True
         if self._call is not None:
-            self._call.cancel()
+            with HeldInterrupt():
+                self._call.cancel()
 
     def __enter__(self) -> Self:
         """Make the call and wait until it is taken.
@@ -102,10 +105,11 @@ class GenerationStream:
         """
         if self._call is not None:
             raise RuntimeError(_READ_TWICE)
-        self._call = self._start()
-        if self._is_cancelled:
-            self._call.cancel()
         try:
+            with HeldInterrupt():
+                self._call = self._start()
+            if self._is_cancelled:
+                self.cancel()
             with raising_own_errors(self._address):
                 self._responses = self._admitted(self._call)
         except BaseException:
@@ -141,11 +145,24 @@ class GenerationStream:
             self.cancel()
 
     def _admitted(self, call: ResponseCall) -> Iterable[GenerateResponse]:
-        self._transcript.request_id = request_id_of(call.initial_metadata())
+        with HeldInterrupt(call.cancel):
+            headers = call.initial_metadata()
+        self._transcript.request_id = request_id_of(headers)
+        responses = _read(call)
         if self._transcript.request_id is not None:
-            return call
+            return responses
         # A refusal has no headers, and the first response tells it from a proxy without.
-        return chain(list(islice(call, 1)), call)
+        first = next(responses, None)
+        return responses if first is None else chain([first], responses)
+
+
+def _read(call: ResponseCall) -> Iterator[GenerateResponse]:
+    while True:
+        with HeldInterrupt(call.cancel):
+            response = next(call, None)
+        if response is None:
+            return
+        yield response
 
 
 class AsyncGenerationStream:
@@ -163,7 +180,7 @@ class AsyncGenerationStream:
     """
 
     def __init__(
-        self, start: Callable[[], AsyncResponseCall], address: str, *, num_candidates: int = 1
+        self, start: Callable[[], AsyncResponseCall], address: Address, *, num_candidates: int = 1
     ) -> None:
         self._start = start
         self._address = address
@@ -251,7 +268,7 @@ class AsyncGenerationStream:
 
 
 @contextmanager
-def raising_own_async_errors(address: str) -> Iterator[None]:
+def raising_own_async_errors(address: Address) -> Iterator[None]:
     """Turn an error of grpc.aio into one of this package."""
     try:
         with raising_own_errors(address):

@@ -94,8 +94,6 @@ def run(given: argparse.Namespace) -> int:
 
     options = {**read_options(given), **_prompt(given)}
     is_single = options.get(CANDIDATES.option, 1) == 1
-    # Not the blocking client: an interrupt in the midst of its making a call leaves the channel
-    # of gRPC in a state in which closing it never ends. asyncio interrupts between steps only.
     generation = asyncio.run(
         _answer(given.target, options, is_streamed=is_single and not given.json)
     )
