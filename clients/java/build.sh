@@ -3,8 +3,8 @@
 # machines that reach no Maven repository. Everywhere else use pom.xml.
 #
 # It needs: libgrpc-java protobuf-compiler protobuf-compiler-grpc-java-plugin libprotobuf-java
-# libnetty-java libperfmark-java libgoogle-gson-java liberror-prone-java libjsr305-java
-# openjdk-17-jdk-headless, and junit5 for the tests.
+# libnetty-java libnetty-tcnative-java libperfmark-java libguava-java libgoogle-gson-java
+# liberror-prone-java libjsr305-java openjdk-17-jdk-headless, and junit5 for the tests.
 set -eu
 cd "$(dirname "$0")"
 out=$PWD/target
@@ -33,7 +33,8 @@ launcher() { # NAME MAIN_CLASS
 #!/bin/sh
 # Java reads its arguments by the locale, and the plain one has no letters beyond ASCII.
 case "\${LC_ALL:-\${LC_CTYPE:-\${LANG:-}}}" in "" | C | POSIX) export LC_ALL=C.UTF-8 ;; esac
-exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp '$out/classes:$libraries' $2 "\$@"
+exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.library.path='$out/native' \\
+  -cp '$out/classes:${libraries%:}' $2 "\$@"
 END
   chmod +x "$out/$1"
 }
@@ -41,14 +42,18 @@ END
 libraries=$(class_path grpc-api grpc-context grpc-core grpc-netty grpc-protobuf grpc-protobuf-lite \
   grpc-stub protobuf protobuf-util guava gson error-prone-annotations jsr305 perfmark-api \
   netty-buffer netty-codec netty-codec-http netty-codec-http2 netty-common netty-handler \
-  netty-resolver netty-transport)
+  netty-resolver netty-tcnative netty-transport)
 junit=$(class_path junit-jupiter-api junit-jupiter-engine junit-jupiter-params junit-platform-commons \
   junit-platform-console junit-platform-engine junit-platform-launcher junit-platform-reporting \
   opentest4j opentest4j-reporting-events opentest4j-reporting-schema apiguardian-api picocli univocity-parsers)
 
 rm -rf "$out"
-mkdir -p "$out/generated"
+mkdir -p "$out/generated" "$out/native"
 touch "$out/begun"
+
+# Debian's netty has no HTTP/2 over Java's own TLS, only over OpenSSL, whose library it looks for
+# by another name than Debian's.
+cp /usr/lib/*/jni/libnetty-tcnative.so "$out/native/libnetty_tcnative.so"
 
 # Debian has no classes of google.rpc, and its plugin writes an annotation that Java has no more.
 protoc -I../../protos -Ithird_party -Iinterop/proto --java_out="$out/generated" \
