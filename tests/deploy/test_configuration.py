@@ -5,21 +5,10 @@ import sys
 import sysconfig
 
 import pytest
-import trustme
 
+from tests.deploy.certificates import write_certificates
 from tests.deploy.envoy_config import ENVOY, ROOT, EnvoyFolder
 from tests.deploy.envoy_process import BINARY, running_envoy
-
-
-def write_certificates(folder):
-    """Write those that tls.yaml and mtls.yaml name, and return their authority."""
-    authority = trustme.CA()
-    server = authority.issue_cert("localhost", "127.0.0.1")
-    folder.mkdir()
-    (folder / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in server.cert_chain_pems))
-    server.private_key_pem.write_to_path(folder / "tls.key")
-    authority.cert_pem.write_to_path(folder / "client-ca.crt")
-    return authority
 
 
 @pytest.mark.parametrize("variant", ["plain", "tls", "mtls"])
