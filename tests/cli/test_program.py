@@ -66,6 +66,22 @@ def test_the_version_is_that_of_the_package(run, arguments):
         (["health", "--wait", "long"], "--wait: invalid seconds value"),
         (["bench", "--streams", "0"], "--streams: '0' must be a whole number of at least 1"),
         (["bench", "--warmup", "-1"], "--warmup: '-1' must be a whole number of at least 0"),
+        (
+            ["models", "--api-key", "två ord"],
+            "--api-key: a key is visible ASCII characters without",
+        ),
+        (["health", "--certfile", "a.pem"], "--certfile and --keyfile belong together; give both"),
+        (["chat", "--keyfile", "a.key"], "--certfile and --keyfile belong together; give both"),
+        (["models", "--ca-certs", "none.pem"], "headrace: --ca-certs: cannot read 'none.pem': No"),
+        (
+            ["generate", "Hi", "--certfile", "none.pem", "--keyfile", "none.key"],
+            "headrace: --certfile: cannot read 'none.pem': No such file or directory",
+        ),
+        (["bench", "--url", "http://h/v1", "--tls"], "--tls goes with an https URL, not http://h"),
+        (
+            ["bench", "--url", "https://h/v1", "--ca-certs", "x"],
+            "headrace: --ca-certs: cannot read",
+        ),
         (["bench", "--url", "localhost:1919"], "--url: 'localhost:1919' must be a URL such as"),
     ],
 )
@@ -100,6 +116,28 @@ def test_the_target_may_come_from_the_environment(run, server):
     assert run("health", HEADRACE_TARGET=server.target).returncode == 0
     assert run("health", "--target", server.target, HEADRACE_TARGET="localhost:1").returncode == 0
     assert run("health", HEADRACE_TARGET="not an address").returncode == 2
+
+
+def test_a_key_that_is_wrong_is_not_told(run):
+    """Neither the flag nor the variable shows what it was given, where that is no key."""
+    results = [
+        run("models", "--api-key", "secret word"),
+        run("models", HEADRACE_API_KEY="secret word, other"),
+    ]
+    for result in results:
+        assert result.returncode == 2
+        assert "secret" not in result.stdout + result.stderr
+
+
+def test_the_key_may_come_from_the_environment(run, server):
+    """The first key of HEADRACE_API_KEY stands for --api-key, which wins over it."""
+    variable = {"HEADRACE_API_KEY": "first, second"}
+    arguments = ["generate", "Hi", "--target", server.target]
+    assert run(*arguments, **variable).returncode == 0
+    assert run(*arguments, "--api-key", "third", **variable).returncode == 0
+    assert run(*arguments, HEADRACE_API_KEY="").returncode == 0
+    sent = [call.metadata.get("authorization") for call in server.calls]
+    assert sent == ["Bearer first", "Bearer third", None]
 
 
 def test_a_locale_without_a_character_is_no_obstacle(run, server):

@@ -220,10 +220,10 @@ def test_a_file_that_cannot_be_used_is_told_at_once(client_class, authority, ali
     other = authority.issue("bob.example")
     for tls, words in (
         (Tls(missing), f"ca_certs: cannot read '{missing}': No such file or directory"),
-        (Tls(odd), f"ca_certs: '{odd}' holds no certificate in PEM form"),
+        (Tls(odd), f"ca_certs: '{odd}' holds no certificate in PEM"),
         (Tls(certfile=missing, keyfile=odd), f"certfile: cannot read '{missing}': No such file"),
         (Tls(certfile=alice.certfile, keyfile=missing), f"keyfile: cannot read '{missing}': No"),
-        (Tls(certfile=alice.certfile, keyfile=odd), f"keyfile: '{odd}' holds no key in PEM form"),
+        (Tls(certfile=alice.certfile, keyfile=odd), f"keyfile: '{odd}' holds no key in PEM"),
         (Tls(certfile=alice.certfile, keyfile=other.keyfile), "that belongs to the certificate in"),
     ):
         with pytest.raises(ValueError, match=re.escape(words)):

@@ -45,51 +45,66 @@ class Tls:
 
 
 def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
-    """Read the files.
+    """Read the files for gRPC.
 
     Raises:
         ValueError: one of them cannot be used; the sentence begins with its name in `Tls`.
     """
-    roots = _system_roots() if tls.ca_certs is None else _read_roots(tls.ca_certs)
+    # gRPC would tell of a bad file in its log only, at the first call.
+    context = ssl_context(tls)
+    roots = _system_roots(context) if tls.ca_certs is None else Path(tls.ca_certs).read_bytes()
     if tls.certfile is None or tls.keyfile is None:
         return grpc.ssl_channel_credentials(roots)
-    certificate, key = _read("certfile", tls.certfile), _read("keyfile", tls.keyfile)
-    _check_pair(tls.certfile, tls.keyfile)
+    certificate, key = Path(tls.certfile).read_bytes(), Path(tls.keyfile).read_bytes()
     return grpc.ssl_channel_credentials(roots, key, certificate)
 
 
-def _system_roots() -> bytes | None:
+def ssl_context(tls: Tls) -> ssl.SSLContext:
+    """Read the files for what is no gRPC; `server_name` is not in it.
+
+    Raises:
+        ValueError: one of them cannot be used; the sentence begins with its name in `Tls`.
+    """
+    for name in ("ca_certs", "certfile", "keyfile"):
+        _check_readable(name, getattr(tls, name))
+    try:
+        context = ssl.create_default_context(cafile=tls.ca_certs)
+    except ssl.SSLError as error:
+        raise ValueError(f"ca_certs: {str(tls.ca_certs)!r} holds no certificate in PEM") from error
+    # As in gRPC, curl and Go: the certificate of the server may be trusted itself.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if tls.certfile is not None:
+        _load_pair(context, tls)
+    return context
+
+
+def _system_roots(context: ssl.SSLContext) -> bytes | None:
     """Return what OpenSSL trusts, for gRPC alone knows a list of its own; None for that list."""
     if os.environ.get(_ROOTS_OF_GRPC):
         return None
-    certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
+    certificates = context.get_ca_certs(binary_form=True)
     return "".join(map(ssl.DER_cert_to_PEM_cert, certificates)).encode() or None
 
 
-def _read_roots(path: str | PathLike[str]) -> bytes:
-    content = _read("ca_certs", path)
-    try:  # gRPC would tell of a bad file in its log only
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-    except ssl.SSLError as error:
-        raise ValueError(f"ca_certs: {str(path)!r} holds no certificate in PEM form") from error
-    return content
+def _load_pair(context: ssl.SSLContext, tls: Tls) -> None:
+    certfile, keyfile = str(tls.certfile), str(tls.keyfile)
 
-
-def _check_pair(certfile: str | PathLike[str], keyfile: str | PathLike[str]) -> None:
     def refuse_password() -> str:
-        raise ValueError(f"keyfile: {str(keyfile)!r} has a password; give a key without one")
+        raise ValueError(f"keyfile: {keyfile!r} has a password; give a key without one")
 
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certfile, keyfile, refuse_password)
+        context.load_cert_chain(certfile, keyfile, refuse_password)
     except ssl.SSLError as error:
         raise ValueError(
-            f"keyfile: {str(keyfile)!r} holds no key in PEM form that belongs to the certificate "
-            f"in {str(certfile)!r}"
+            f"keyfile: {keyfile!r} holds no key in PEM that belongs to the certificate in "
+            f"{certfile!r}"
         ) from error
 
 
-def _read(name: str, path: str | PathLike[str]) -> bytes:
+def _check_readable(name: str, path: str | PathLike[str] | None) -> None:
+    if path is None:
+        return
     try:
-        return Path(path).read_bytes()
+        Path(path).read_bytes()
     except OSError as error:
         raise ValueError(f"{name}: cannot read {str(path)!r}: {error.strerror}") from error

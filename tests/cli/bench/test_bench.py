@@ -119,7 +119,7 @@ def test_what_is_no_such_api_is_told(run, service):
     """A URL without the API, or without a server, is one sentence."""
     result = run("bench", "--url", f"{service['HTTP'][1]}/nowhere")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("headrace: There is nothing at this path.")
+    assert result.stderr.startswith("headrace: There is nothing at this path;")
 
 
 def test_without_aiohttp_http_says_how_to_install_it(run, tmp_path):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import headrace
 from headrace.cli.conversation import Conversation
 from headrace.cli.errors import CommandError, ExitCode
-from headrace.cli.flags import add_model, add_target
 from headrace.cli.option_flags import (
     MAX_TOKENS,
     SAMPLING_FLAGS,
@@ -18,6 +17,7 @@ from headrace.cli.option_flags import (
     to_command_error,
 )
 from headrace.cli.prompt_line import line_source
+from headrace.cli.server_flags import add_model, add_server, open_async_client
 from headrace.cli.terminal import AnswerPrinter, how_it_was_cut, note, statistics
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def add_to(commands: Commands) -> None:
         "--stats", action="store_true", help="print counts and times after each answer"
     )
     add_options(parser, "answers (default: the model's own)", (*SAMPLING_FLAGS, MAX_TOKENS))
-    add_model(add_target(parser))
+    add_model(add_server(parser))
     parser.set_defaults(run=run)
 
 
@@ -78,7 +78,7 @@ def run(given: argparse.Namespace) -> int:
     with asyncio.Runner() as runner, line_source(is_interactive=is_interactive) as lines:
         chat = Chat(
             runner=runner,
-            client=headrace.AsyncClient(given.target),
+            client=open_async_client(given),
             options=read_options(given),
             conversation=Conversation(given.system),
             is_interactive=is_interactive,

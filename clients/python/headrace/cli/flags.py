@@ -1,13 +1,11 @@
-"""The parser of the command line, and the flags that say which server and which model."""
+"""The parser of the command line, and what its flags are read with."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from headrace.channel import DEFAULT_TARGET, parse_target
 from headrace.cli.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001
 
 _MAX_HELP_WIDTH = 96
-TARGET_VARIABLE = "HEADRACE_TARGET"
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,32 +63,3 @@ def seconds(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise ValueError
     return value
-
-
-def target(text: str) -> str:
-    """Read the address of a server, for argparse."""
-    try:
-        parse_target(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
-
-
-def add_target(parser: Parser) -> argparse._ArgumentGroup:
-    """Add the group of flags that say which server, and return it."""
-    group = parser.add_argument_group("server")
-    group.add_argument(
-        "--target",
-        type=target,
-        metavar="HOST:PORT",
-        default=os.environ.get(TARGET_VARIABLE) or DEFAULT_TARGET,
-        help=f"gRPC address (default: {DEFAULT_TARGET}; env: {TARGET_VARIABLE})",
-    )
-    return group
-
-
-def add_model(group: argparse._ArgumentGroup) -> None:
-    """Add the flag that says which model."""
-    group.add_argument(
-        "--model", metavar="NAME", help="name or alias of the model (default: the served one)"
-    )

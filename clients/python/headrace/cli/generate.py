@@ -6,10 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-import headrace
 from headrace.cli.answer_json import to_json
 from headrace.cli.errors import CommandError, ExitCode
-from headrace.cli.flags import add_model, add_target
 from headrace.cli.likelihoods import likelihood_table
 from headrace.cli.option_flags import (
     CANDIDATES,
@@ -21,12 +19,14 @@ from headrace.cli.option_flags import (
     add_options,
     read_options,
 )
+from headrace.cli.server_flags import add_model, add_server, open_async_client
 from headrace.cli.terminal import AnswerPrinter, how_it_was_cut, note, statistics
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    import headrace
     from headrace.cli.flags import Commands
 
 _DESCRIPTION = """\
@@ -84,7 +84,7 @@ def add_to(commands: Commands) -> None:
     output.add_argument(
         "--stats", action="store_true", help="print counts and times to the standard error"
     )
-    add_model(add_target(parser))
+    add_model(add_server(parser))
     parser.set_defaults(run=run)
 
 
@@ -95,7 +95,7 @@ def run(given: argparse.Namespace) -> int:
     options = {**read_options(given), **_prompt(given)}
     is_single = options.get(CANDIDATES.option, 1) == 1
     generation = asyncio.run(
-        _answer(given.target, options, is_streamed=is_single and not given.json)
+        _answer(open_async_client(given), options, is_streamed=is_single and not given.json)
     )
     if given.json:
         print(json.dumps(to_json(generation), ensure_ascii=False))
@@ -122,9 +122,9 @@ def _comment(generation: headrace.Generation, given: argparse.Namespace) -> None
 
 
 async def _answer(
-    target: str, options: Mapping[str, Any], *, is_streamed: bool
+    client: headrace.AsyncClient, options: Mapping[str, Any], *, is_streamed: bool
 ) -> headrace.Generation:
-    async with headrace.AsyncClient(target) as client:
+    async with client:
         if is_streamed:
             return await _print_stream(client, options)
         return await client.generate(**options)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import headrace
 from headrace.cli.errors import CommandError, ExitCode
-from headrace.cli.flags import add_target, seconds
+from headrace.cli.flags import seconds
+from headrace.cli.server_flags import add_server, open_client
 
 if TYPE_CHECKING:
     import argparse
@@ -34,7 +35,7 @@ def add_to(commands: Commands) -> None:
         description=_DESCRIPTION,
         epilog=_EPILOG,
     )
-    group = add_target(parser)
+    group = add_server(parser)
     group.add_argument(
         "--wait",
         type=seconds,
@@ -48,7 +49,7 @@ def add_to(commands: Commands) -> None:
 def run(given: argparse.Namespace) -> int:
     """Ask until the server takes requests or the time is over."""
     end = time.monotonic() + given.wait
-    with headrace.Client(given.target, max_attempts=1) as client:
+    with open_client(given, max_attempts=1) as client:
         while not _is_serving(client, is_last=time.monotonic() >= end):
             time.sleep(_POLL_SECONDS)
     print("serving")

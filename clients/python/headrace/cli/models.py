@@ -6,13 +6,13 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import headrace
 from headrace.cli.errors import ExitCode
-from headrace.cli.flags import add_target
+from headrace.cli.server_flags import add_server, open_client
 
 if TYPE_CHECKING:
     import argparse
 
+    import headrace
     from headrace.cli.flags import Commands
 
 _EPILOG = """\
@@ -30,7 +30,7 @@ def add_to(commands: Commands) -> None:
         description="List the served models.",
         epilog=_EPILOG,
     )
-    add_target(parser)
+    add_server(parser)
     parser.add_argument_group("output").add_argument(
         "--json", action="store_true", help="print all that is known of them, as a list in JSON"
     )
@@ -39,7 +39,7 @@ def add_to(commands: Commands) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the models as a table or as JSON."""
-    with headrace.Client(given.target) as client:
+    with open_client(given) as client:
         models = client.list_models()
     print(_as_json(models) if given.json else _as_table(models))
     return ExitCode.DONE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.cli.errors import CommandError, ExitCode
 from headrace.cli.flags import seconds
+from headrace.cli.server_flags import KEY_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -162,6 +163,8 @@ def to_command_error(error: HeadraceError) -> CommandError:
 
     A value that the server refuses is a mistake on the command line where a flag has set it.
     """
+    if error.reason == "UNAUTHENTICATED":
+        return CommandError(f"{error.message} --api-key or {KEY_VARIABLE} gives it.")
     flags = {flag.option: flag.flag for flag in _ALL_FLAGS}
     option = error.field or ""
     flag = flags.get(option.partition("[")[0])

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from headrace.cli.bench.plan import Plan
 from headrace.cli.errors import CommandError
-from headrace.cli.flags import add_model, add_target
+from headrace.cli.server_flags import (
+    add_model,
+    add_server,
+    given_tls_flags,
+    open_async_client,
+    read_tls,
+    to_flag_error,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +62,7 @@ def add_to(commands: Commands) -> None:
     output.add_argument(
         "--json", action="store_true", help="print one JSON object, with times in seconds"
     )
-    server = add_target(parser)
+    server = add_server(parser)
     server.add_argument(
         "--url", type=_url, metavar="URL", help="of OpenAI's API over HTTP, in place of gRPC"
     )
@@ -111,15 +118,24 @@ def _endpoint(given: argparse.Namespace) -> Endpoint:
     if given.url is None:
         from headrace.cli.bench.grpc_endpoint import GrpcEndpoint
 
-        return GrpcEndpoint(given.target, given.model)
+        # A refusal is a result here, and not to be tried again.
+        return GrpcEndpoint(open_async_client(given, max_attempts=1), given.target, given.model)
+    tls = read_tls(given)
+    if tls is not None and given.url.startswith("http:"):
+        given.parser.error(f"{given_tls_flags(given)[0]} goes with an https URL, not {given.url}")
     try:
         from headrace.cli.bench.http_endpoint import HttpEndpoint
+        from headrace.tls import ssl_context
     except ModuleNotFoundError:
         raise CommandError(
             "--url needs the package aiohttp, which is not installed. Install it, in a checkout "
             "of Headrace, with: pip install '.[gateway]'"
         ) from None
-    return HttpEndpoint(given.url, given.model)
+    try:
+        context = None if tls is None else ssl_context(tls)
+    except ValueError as error:
+        raise to_flag_error(error) from None
+    return HttpEndpoint(given.url, given.model, given.api_key, context)
 
 
 def _at_least(low: int) -> Callable[[str], int]:

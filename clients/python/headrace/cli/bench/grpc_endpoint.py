@@ -17,15 +17,15 @@ class GrpcEndpoint:
     """Implements `Endpoint`.
 
     Args:
+        client: of the server; it is closed with this.
         target: ``host:port``.
         model: a name or an alias; None for the served model.
     """
 
-    def __init__(self, target: str, model: str | None) -> None:
+    def __init__(self, client: headrace.AsyncClient, target: str, model: str | None) -> None:
         self._target = target
         self._model = model
-        # A refusal is a result here, and not to be tried again.
-        self._client = headrace.AsyncClient(target, max_attempts=1)
+        self._client = client
 
     async def __aenter__(self) -> Self:
         return self

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 
+from headrace.channel import key_metadata
 from headrace.cli.bench.endpoint import RequestFailedError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
     from types import TracebackType
 
@@ -24,16 +26,28 @@ class HttpEndpoint:
     Args:
         url: of the API, such as ``http://localhost:1919/v1``.
         model: a name or an alias; None for the served model.
+        api_key: None for none.
+        tls: whom to trust and what to show; None for whom the system trusts.
     """
 
-    def __init__(self, url: str, model: str | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        model: str | None,
+        api_key: str | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._url = url.rstrip("/")
+        self._headers = dict(key_metadata(api_key))
+        self._tls = tls
         self._model = {} if model is None else {"model": model}
 
     async def __aenter__(self) -> Self:
         # Neither the number of connections nor the time is limited: the caller knows both.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls or True),
+            headers=self._headers,
+            timeout=aiohttp.ClientTimeout(total=None),
         )
         return self
 
@@ -81,6 +95,16 @@ class HttpEndpoint:
                 if response.status != 200:
                     raise RequestFailedError(_reason(response.status, await response.text()))
                 yield response
+        except aiohttp.ClientConnectorCertificateError as error:
+            reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
+            raise RequestFailedError(
+                f"The certificate of {self._url} is not trusted ({reason}). Give the certificate "
+                "of its authority, or itself, with --ca-certs."
+            ) from error
+        except aiohttp.ClientConnectorSSLError as error:
+            raise RequestFailedError(
+                f"{self._url} does not speak TLS. Give a URL with http://, or the port that has it."
+            ) from error
         except aiohttp.ClientConnectorError as error:
             raise RequestFailedError(
                 f"There is no server at {self._url}; start one with `headrace serve`."
