@@ -12,6 +12,7 @@ from headrace_gateway.openapi.document import OPERATIONS, openapi_document
 from headrace_gateway.openapi.field_descriptions import FIELD_DESCRIPTIONS
 from headrace_gateway.openapi.field_schemas import field_schema, knows, or_null
 from tests.gateway.routes_of import routes_of
+from tests.gateway.test_keys import OPEN
 
 DOCUMENT = openapi_document("1.2.3")
 SCHEMAS = DOCUMENT["components"]["schemas"]
@@ -47,6 +48,25 @@ def test_every_endpoint_is_described():
     assert described == {each for each in routes if each.replace(" /", " /v1/") not in routes}
     assert len({operation.name for operation in OPERATIONS}) == len(OPERATIONS)
     assert DOCUMENT["info"]["version"] == "1.2.3"
+
+
+def test_the_document_tells_where_a_key_is_needed():
+    """Both ways of sending one are there; the open endpoints are those of the gateway."""
+    keyed = openapi_document("1", has_keys=True)
+    assert keyed["security"] == [{"bearer": []}, {"apiKey": []}]
+    # A gateway without keys may stand before a server that has some.
+    assert DOCUMENT["security"] == [*keyed["security"], {}]
+    schemes = keyed["components"]["securitySchemes"]
+    assert schemes["bearer"] == {"type": "http", "scheme": "bearer"}
+    assert schemes["apiKey"] == {"type": "apiKey", "in": "header", "name": "X-Api-Key"}
+    described = {
+        path
+        for path, methods in keyed["paths"].items()
+        for operation in methods.values()
+        if operation.get("security") == []
+    }
+    pages = {"/", "/ui/{path}", "/docs", "/docs/", "/docs/{path}"}
+    assert described == OPEN - pages
 
 
 def test_everything_that_is_referred_to_is_there():

@@ -17,12 +17,18 @@ async def browser():
         yield browser
 
 
+@pytest.fixture
+def settings():
+    """The settings of the gateway, beside those that tests need."""
+    return {}
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def open_chat(browser, server):
+async def open_chat(browser, server, settings):
     """Open the page of a gateway in front of the scripted server, with options."""
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(
-            running(GatewayConfig(port=0, upstream=server.target))
+            running(GatewayConfig(port=0, upstream=server.target, **settings))
         )
 
         async def start(**options):

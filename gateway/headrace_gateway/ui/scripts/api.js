@@ -2,7 +2,7 @@
 /** The HTTP API that this page is served beside. */
 
 import { readEvents } from "./event_stream.js";
-import { connectionLost, Failure, failureFrom, failureOf, unfinished } from "./failure.js";
+import { connectionLost, Failure, failureFrom, failureOf, keyNeeded, unfinished } from "./failure.js";
 
 /**
  * @typedef {object} Piece of an answer as it arrives; what is not in it is undefined
@@ -59,6 +59,8 @@ export class Api {
    */
   async _fetch(path, options) {
     const key = this._readKey();
+    // A header cannot carry anything else, and no server has such a key.
+    if (!/^[!-~]*$/.test(key)) throw keyNeeded(true);
     const headers = { ...options.headers, ...(key && { Authorization: `Bearer ${key}` }) };
     let response;
     try {
@@ -66,7 +68,7 @@ export class Api {
     } catch (error) {
       throw options.signal?.aborted ? error : connectionLost();
     }
-    if (!response.ok) throw await failureOf(response);
+    if (!response.ok) throw await failureOf(response, key !== "");
     return response;
   }
 }

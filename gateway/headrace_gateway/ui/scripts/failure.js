@@ -11,7 +11,6 @@
 /** @type {Record<number, string>} */
 const TITLES = {
   400: "The server refused the question",
-  401: "The server asks for an API key",
   403: "The server does not allow this",
   404: "This model is not served",
   413: "The conversation is too large",
@@ -23,7 +22,6 @@ const TITLES = {
 /** @type {Record<string, string>} */
 const HINTS = {
   context_length_exceeded: "Begin a new conversation, or ask for fewer tokens in the settings.",
-  invalid_api_key: "Enter the key in the settings.",
   model_not_found: "Choose another model above.",
 };
 
@@ -41,10 +39,12 @@ export class Failure extends Error {
 
 /**
  * @param {Response} response with a status that is no success
+ * @param {boolean} hadKey whether the request had an API key
  * @returns {Promise<Failure>}
  */
-export async function failureOf(response) {
+export async function failureOf(response, hadKey) {
   const body = await response.json().catch(() => null);
+  if (response.status === 401) return keyNeeded(hadKey);
   const seconds = Number.parseFloat(response.headers.get("retry-after") ?? "");
   return failureFrom(body?.error ?? {}, response.status, Number.isFinite(seconds) ? seconds : null);
 }
@@ -61,6 +61,18 @@ export function failureFrom(error, status, retrySeconds = null) {
   const said = typeof error.message === "string" ? error.message : `HTTP status ${status}.`;
   const words = [said, HINTS[code] ?? "", retrySeconds === null ? "" : again(retrySeconds)];
   return new Failure({ title, detail: words.filter(Boolean).join(" "), code }, retrySeconds);
+}
+
+/**
+ * The API's own words are for programs, which send a key in a header.
+ *
+ * @param {boolean} hadKey
+ * @returns {Failure}
+ */
+export function keyNeeded(hadKey) {
+  const title = hadKey ? "The API key is wrong" : "The server asks for an API key";
+  const detail = hadKey ? "Enter the right one in the settings." : "Enter it in the settings.";
+  return new Failure({ title, detail, code: "invalid_api_key" });
 }
 
 /** @returns {Failure} for a connection that could not be made, or broke */
