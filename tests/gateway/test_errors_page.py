@@ -59,6 +59,8 @@ def test_every_status_without_a_reason_is_in_the_table():
 def test_every_error_of_the_gateway_is_in_the_table():
     """The table has what the gateway says by itself."""
     said = [
+        errors.unauthenticated(),
+        errors.contradicting_keys(),
         errors.draining(),
         errors.stopped(),
         errors.no_answer(),
