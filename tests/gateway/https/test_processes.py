@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -91,6 +92,22 @@ def test_anthropics_library(secured, authority):
         assert message.usage.output_tokens == 5
         with pytest.raises(anthropic.AuthenticationError):
             client.with_options(api_key="wrong").models.list()
+
+
+def test_openais_library_trusts_what_its_environment_says(secured, authority):
+    """It needs no other program than one for a public authority."""
+    program = "import openai; print(openai.OpenAI(max_retries=0).models.list().data[0].id)"
+    environment = {
+        **os.environ,
+        "OPENAI_API_KEY": "secret",
+        "OPENAI_BASE_URL": f"{secured.url}/v1",
+        "SSL_CERT_FILE": str(authority.file),
+    }
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=BOUND_SECONDS, check=True
+    )
+    assert result.stdout == f"{MODEL}\n"
 
 
 def test_a_wrong_key_and_a_wrong_authority(secured, authority, tmp_path):
