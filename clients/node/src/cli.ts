@@ -1,0 +1,51 @@
+#!/usr/bin/env node
+/** The command line: asks one question and prints the answer as it comes. */
+
+import { once } from "node:events";
+
+import { errorLine, parseChat, USAGE, UsageError } from "./arguments.js";
+import { openClient } from "./connection.js";
+import { HeadraceError } from "./errors.js";
+
+const [DONE, FAILED, MISUSED, INTERRUPTED] = [0, 1, 2, 130];
+
+// Such as that of grpc-js, which names addresses of IP to TLS: nothing that whoever asks could change.
+process.noDeprecation = true;
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(words: string[]): Promise<number> {
+  const interrupt = new AbortController();
+  process.once("SIGINT", () => interrupt.abort()); // a second Ctrl-C ends the program at once
+  try {
+    await answer(words, interrupt.signal);
+    return DONE;
+  } catch (error) {
+    if (interrupt.signal.aborted) return INTERRUPTED;
+    if (error instanceof UsageError) {
+      process.stderr.write(`error: ${error.message}\n${USAGE}\n`);
+      return MISUSED;
+    }
+    if (!(error instanceof HeadraceError)) throw error;
+    process.stderr.write(`${errorLine(error)}\n`);
+    return FAILED;
+  }
+}
+
+async function answer(words: string[], signal: AbortSignal): Promise<void> {
+  const asked = parseChat(words, process.env);
+  if (asked === undefined) return print(`${USAGE}\n`);
+  const client = await openClient(asked);
+  try {
+    const { prompt, maxTokens, timeoutMs } = asked;
+    for await (const piece of client.streamText(prompt, { maxTokens, timeoutMs, signal })) {
+      await print(piece);
+    }
+    await print("\n");
+  } finally {
+    client.close();
+  }
+}
+
+async function print(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, "drain");
+}
