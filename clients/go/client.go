@@ -55,6 +55,8 @@ func Dial(target string, opts ...Option) (*Client, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	// Newer versions of gRPC have NewClient and insecure.NewCredentials beside Dial and
+	// WithInsecure. These are in all of 1.x.
 	conn, err := grpc.Dial(target, o.dialOptions()...)
 	if err != nil {
 		return nil, err
