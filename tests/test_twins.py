@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 GATEWAY, SERVER = ROOT / "gateway/headrace_gateway", ROOT / "server/headrace_server"
 
 
-@pytest.mark.parametrize("name", ["stop_signals.py", "telemetry.py"])
+@pytest.mark.parametrize("name", ["api_keys.py", "stop_signals.py", "telemetry.py"])
 def test_a_file_of_both_is_the_same(name):
     """A mend of one is a mend of the other."""
     assert (GATEWAY / name).read_text() == (SERVER / name).read_text()

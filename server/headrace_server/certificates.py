@@ -91,7 +91,7 @@ def _read(config: TlsConfig) -> Certificates:
     if config.ca_certs is None:
         return Certificates(chain, key, None)
     authorities = _read_bytes(config.ca_certs)
-    _check_authorities(config.ca_certs, authorities)
+    _check_authorities(config.ca_certs)
     return Certificates(chain, key, authorities)
 
 
@@ -117,7 +117,9 @@ def _check_pair(config: TlsConfig) -> None:
             "key."
         ) from error
     except OSError as error:
-        raise CertificateError(f"{error.filename or config.certfile} cannot be read.") from error
+        raise CertificateError(
+            f"{config.certfile} or {config.keyfile} cannot be read: {error.strerror}."
+        ) from error
 
 
 def _refuse_password() -> str:
@@ -127,14 +129,14 @@ def _refuse_password() -> str:
     )
 
 
-def _check_authorities(path: Path, authorities: bytes) -> None:
+def _check_authorities(path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_verify_locations(cadata=authorities.decode("ascii", "replace"))
-    except (ssl.SSLError, ValueError) as error:
+        context.load_verify_locations(path)
+    except ssl.SSLError as error:
         raise CertificateError(f"{path} must hold certificates in PEM.") from error
-    if not context.get_ca_certs():
-        raise CertificateError(f"{path} must hold the certificate of an authority.")
+    except OSError as error:
+        raise CertificateError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _signature(config: TlsConfig) -> _Signature:

@@ -170,6 +170,14 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             file_names=("grpc-port",),
         ),
         Flag(
+            "--unix-socket",
+            new_path,
+            None,
+            "a socket to listen on beside the port, without TLS, for this user alone",
+            shown_default="none",
+            metavar="PATH",
+        ),
+        Flag(
             "--metrics-port",
             whole_number(0, 65_535),
             None,
@@ -226,14 +234,6 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "the authorities, one of which must have signed the certificate of each client",
             shown_default="none, clients need no certificate",
             metavar="FILE",
-        ),
-        Flag(
-            "--unix-socket",
-            new_path,
-            None,
-            "a socket to listen on beside the port, without TLS, for this user alone",
-            shown_default="none",
-            metavar="PATH",
         ),
     ),
     "engine": (

@@ -2,8 +2,10 @@
 
 import pytest
 
+from headrace_server.api_keys import to_api_key
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
-from headrace_server.config import ShutdownConfig, read_config
+from headrace_server.certificates import TlsConfig
+from headrace_server.config import AccessConfig, ShutdownConfig, read_config
 from headrace_server.engine.settings import SimulatedSettings
 from headrace_server.flags import FLAGS
 from headrace_server.metrics import MetricsConfig
@@ -40,16 +42,88 @@ def test_metrics_are_served_on_loopback_unless_told_otherwise(capsys):
     )
 
 
+def test_without_flags_there_are_no_keys_no_tls_and_no_socket():
+    """They are asked for."""
+    config = read_config([], {})
+    assert config.access == AccessConfig((), None)
+    assert not config.access.has_keys
+    assert (config.rpc.tls, config.rpc.unix_socket) == (None, None)
+    assert not config.rpc.asks_for_certificates
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (("--api-key", "one", "two"), {}),
+        ((), {"HEADRACE_API_KEY": "one, two"}),
+        (("--api-key", "one", "two"), {"HEADRACE_API_KEY": "three"}),
+    ],
+)
+def test_keys_are_kept_as_their_digests(arguments, environment):
+    """Nothing that shows the configuration shows a key."""
+    config = read_config(arguments, environment)
+    assert config.access.api_keys == (to_api_key("one"), to_api_key("two"))
+    assert config.access.has_keys
+    assert "'one'" not in repr(config)
+
+
+@pytest.mark.parametrize("key", ["", "ä", "a b", "SECRET\n", "x" * 513])
+def test_a_bad_key_is_refused_without_being_told(capsys, key):
+    """Terminals and logs of services keep what is written to them."""
+    error = refusal(capsys, "--api-key", "SECRET", key)
+    assert error == (
+        "headrace-server: --api-key: a key must have 1 to 512 visible characters in ASCII, "
+        "and no comma\n"
+    )
+
+
+def test_parts_of_tls_are_refused(capsys, tmp_path):
+    """Half of it would leave the server open, which nobody has asked for."""
+    file = tmp_path / "some.pem"
+    file.write_text("")
+    for flags, error in [
+        (("--ssl-certfile",), "--ssl-certfile has no effect without --ssl-keyfile; add that"),
+        (("--ssl-keyfile",), "--ssl-keyfile has no effect without --ssl-certfile; add that"),
+        (
+            ("--ssl-ca-certs",),
+            "--ssl-ca-certs has no effect without --ssl-certfile and --ssl-keyfile; add that",
+        ),
+        (
+            ("--ssl-ca-certs", "--ssl-certfile"),
+            "--ssl-certfile has no effect without --ssl-keyfile; add that",
+        ),
+    ]:
+        arguments = [part for flag in flags for part in (flag, str(file))]
+        assert refusal(capsys, *arguments) == f"headrace-server: {error}\n"
+    assert refusal(capsys, HEADRACE_SSL_KEYFILE=str(file)) == (
+        "headrace-server: HEADRACE_SSL_KEYFILE has no effect without --ssl-certfile; add that\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "flag", ["--api-key-file", "--ssl-certfile", "--ssl-keyfile", "--ssl-ca-certs"]
+)
+def test_a_file_that_is_not_there_is_refused(capsys, flag):
+    """By the flag that names it."""
+    assert refusal(capsys, flag, "nowhere.pem") == (
+        f"headrace-server: {flag}: there is no file 'nowhere.pem'; give the path of one\n"
+    )
+
+
 def test_every_flag_reaches_its_section(tmp_path):
     """No flag is read and forgotten."""
-    template = tmp_path / "t.jinja"
-    template.write_text("")
+    template, key_file, cert, key, authorities = (tmp_path / name for name in "tkcpa")
+    for path in (template, key_file, cert, key, authorities):
+        path.write_text("")
     config = read_config(
         [
             *("--backend", "simulated", "--served-model-name", "a", "b"),
             *("--chat-template", str(template), "--max-model-len", "100"),
             *("--host", "0.0.0.0", "--port", "7", "--stall-timeout", "2.5"),
             *("--metrics-port", "9", "--metrics-host", "::1"),
+            *("--api-key", "one", "--api-key-file", str(key_file)),
+            *("--ssl-certfile", str(cert), "--ssl-keyfile", str(key)),
+            *("--ssl-ca-certs", str(authorities), "--unix-socket", str(tmp_path / "s")),
             *("--kv-cache-bytes", "2GiB", "--engine-heartbeat-timeout", "3"),
             *("--prefix-cache", "off", "--tool-call-parser", "mistral"),
             *("--max-num-seqs", "5", "--max-num-batched-tokens", "50"),
@@ -70,6 +144,10 @@ def test_every_flag_reaches_its_section(tmp_path):
     assert config.tool_call_format is ToolCallFormat.MISTRAL
     assert read_config([], {}).tool_call_format is None
     assert (rpc.host, rpc.port, rpc.stall_seconds) == ("0.0.0.0", 7, 2.5)
+    assert rpc.tls == TlsConfig(cert, key, authorities)
+    assert rpc.asks_for_certificates
+    assert rpc.unix_socket == tmp_path / "s"
+    assert config.access == AccessConfig((to_api_key("one"),), key_file)
     assert config.metrics == MetricsConfig("::1", 9)
     assert config.admission == AdmissionLimits(max_queued_requests=6, max_queued_tokens=70)
     assert (config.supervision.step_timeout_seconds, config.supervision.idle_timeout_seconds) == (
