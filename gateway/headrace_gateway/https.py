@@ -86,9 +86,10 @@ def _load(tls: ListeningTls) -> ssl.SSLContext:
     if tls.ca_certs is not None:
         load_roots(context, tls.ca_certs)
         context.verify_mode = ssl.CERT_REQUIRED
-        # A session that goes on is not checked again, whoever is trusted by then.
+        # A session that is resumed is not checked again, whoever is trusted by then. Those of
+        # TLS 1.2 cannot be turned off from here.
         context.num_tickets = 0
-        context.options |= ssl.OP_NO_TICKET
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
 
 

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from headrace_gateway.api_keys import ApiKeys, to_api_key
 from headrace_gateway.boundary import Boundary
 from headrace_gateway.config import GatewayConfig
 from headrace_gateway.connection import Connection
@@ -16,11 +17,14 @@ from headrace_gateway.event_stream import EventStream
 
 
 @asynccontextmanager
-async def serving(handler):
+async def serving(handler, keys=None, *, is_open=False):
     """Serve one handler behind the boundary and yield its address."""
     app = web.Application()
-    Boundary(CorsPolicy(())).install(app)
-    app.router.add_get("/", handler)
+    boundary = Boundary(CorsPolicy(()), keys)
+    boundary.install(app)
+    route = app.router.add_get("/", handler)
+    if is_open:
+        boundary.open(route)
     runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     server = await asyncio.get_running_loop().create_server(
@@ -49,6 +53,25 @@ async def fail_in_a_stream(request):
         await events.send(b"data: 1\n\n")
         raise ValueError("secret")
     return events.response
+
+
+async def succeed(request):
+    return web.Response(text="secret")
+
+
+@pytest.mark.parametrize(("is_open", "status"), [(False, 401), (True, 200)])
+async def test_a_route_is_closed_that_nobody_has_opened(is_open, status):
+    """Whoever adds one and thinks of nothing adds no hole."""
+    keys = ApiKeys([to_api_key("good")])
+    async with (
+        serving(succeed, keys, is_open=is_open) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        async with session.get(url) as response:
+            assert response.status == status
+            assert ("secret" in await response.text()) == is_open
+        async with session.get(url, headers={"X-Api-Key": "good"}) as response:
+            assert response.status == 200
 
 
 @pytest.mark.parametrize("handler", [fail, fail_with_a_timeout, fail_in_a_stream])

@@ -1,6 +1,7 @@
 """Encrypted connections that go wrong."""
 
 import asyncio
+import contextlib
 import json
 import ssl
 
@@ -127,6 +128,15 @@ async def test_the_files_are_looked_at_once_a_second(authority, tmp_path):
     assert certificate_from(context) != first
 
 
+async def test_a_session_of_a_client_with_a_certificate_is_not_resumed(authority):
+    """It would be let in again when its authority is no longer trusted."""
+    pair = authority.issue("localhost")
+    files = ListeningTls(KeyPair(pair.certfile, pair.keyfile), authority.file)
+    for tls, has_session in ((https_files(pair), True), (files, False)):
+        client = shake_hands(https.Https(tls).context, authority.client_context(pair))
+        assert (client.session is not None and client.session.has_ticket) is has_session
+
+
 def https_files(pair):
 
     return ListeningTls(KeyPair(pair.certfile, pair.keyfile))
@@ -136,12 +146,19 @@ def certificate_from(context):
     """Shake hands in memory, without a name, and return the certificate that was shown."""
     client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client_context.check_hostname, client_context.verify_mode = False, ssl.CERT_NONE
+    return shake_hands(context, client_context).getpeercert(binary_form=True)
+
+
+def shake_hands(context, client_context):
+    """Return the end of the client, which has read what came behind the handshake."""
+    client_context.check_hostname = False
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context.wrap_bio(to_client, to_server)
     server = context.wrap_bio(to_server, to_client, server_side=True)
-    for side in (client, server, client, server):
-        try:
-            side.do_handshake()
-        except ssl.SSLWantReadError:
-            continue
-    return client.getpeercert(binary_form=True)
+    for step in (client.do_handshake, server.do_handshake, client.do_handshake):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            step()
+    server.do_handshake()
+    with pytest.raises(ssl.SSLWantReadError):
+        client.read()
+    return client

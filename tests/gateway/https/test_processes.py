@@ -221,11 +221,14 @@ def test_clients_show_certificates(tmp_path):
     trusted.write_bytes(authority.file.read_bytes())
     known = authority.client_context(authority.issue("known"))
     stranger = authority.client_context(other.issue("stranger"))
+    old = authority.client_context(authority.issue("old"))
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
     flags = (*pair.flags(), "--ssl-ca-certs", str(trusted))
     with running(tmp_path, "headrace_gateway", *flags) as gateway:
         port = int(gateway.wait_for_event("listening")["address"].rpartition(":")[2])
         assert livez(port, known) == 200
-        assert livez(port, stranger) == livez(port, authority.client_context()) == "refused"
+        for context in (stranger, authority.client_context(), old):
+            assert livez(port, context) == "refused"
         trusted.write_bytes(other.file.read_bytes())
         wait_until(lambda: livez(port, stranger) == 200)
         assert livez(port, known) == "refused"

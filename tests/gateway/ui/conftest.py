@@ -32,7 +32,7 @@ async def open_chat(browser, server, settings):
         )
 
         async def start(**options):
-            url = f"http://{gateway.address}/"
+            url = f"{'https' if 'ssl_certfile' in settings else 'http'}://{gateway.address}/"
             return await stack.enter_async_context(open_page(browser, url, **options))
 
         yield start
