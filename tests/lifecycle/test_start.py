@@ -1,10 +1,13 @@
 """A server that cannot start says why in one sentence, and says nothing else wrong."""
 
+import asyncio
+import json
 import socket
 
 import pytest
+import trustme
 
-from tests.server.server_process import SIMULATED, outcome, server_process
+from tests.server.server_process import BOUND_SECONDS, SIMULATED, outcome, server_process, start
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,94 @@ async def test_a_broken_chat_template_is_one_sentence(tmp_path):
     status, _, err = await outcome(*SIMULATED, "--log-level", "error", "--chat-template", template)
     assert (status, err.count("\n")) == (1, 1)
     assert str(template) in err
+
+
+async def test_a_bad_file_of_keys_is_one_sentence(tmp_path):
+    """It names the line, and shows nothing of it."""
+    file = tmp_path / "keys.txt"
+    file.write_text("alice one\nSECRET\n")
+    status, out, err = await outcome(*SIMULATED, "--log-level", "error", "--api-key-file", file)
+    assert (status, out) == (1, "")
+    assert err == (
+        f"headrace-server: {file}, line 2: there must be a name and a key, such as: alice KEY.\n"
+    )
+
+
+async def test_a_certificate_with_another_key_is_one_sentence(tmp_path):
+    """Otherwise the server would start, and every handshake would fail without a word."""
+    authority = trustme.CA()
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_bytes(authority.issue_cert("localhost").cert_chain_pems[0].bytes())
+    key.write_bytes(authority.issue_cert("localhost").private_key_pem.bytes())
+    flags = ("--ssl-certfile", cert, "--ssl-keyfile", key)
+    status, out, err = await outcome(*SIMULATED, "--log-level", "error", *flags)
+    assert (status, out) == (1, "")
+    assert err == (f"headrace-server: {key} is not the private key of the certificate in {cert}.\n")
+
+
+async def test_a_socket_that_another_server_has_is_one_sentence(tmp_path):
+    """The second of two servers does not take it away."""
+    path = tmp_path / "s"
+    async with server_process("--unix-socket", path):
+        status, _, err = await outcome(*SIMULATED, "--log-level", "error", "--unix-socket", path)
+    assert (status, err) == (
+        1,
+        f"headrace-server: Another program listens on {path}; stop it or give --unix-socket "
+        "another path.\n",
+    )
+
+
+async def warnings_of(*arguments):
+    """What a server says at its start that is no news but a warning."""
+    process = await start(*SIMULATED, "--log-level", "warning", "--log-format", "json", *arguments)
+    async with asyncio.timeout(BOUND_SECONDS):
+        while json.loads(await process.stdout.readline())["event"] != "ready":
+            pass
+        process.terminate()
+        _, err = await process.communicate()
+    return [json.loads(line)["event"] for line in err.splitlines()]
+
+
+async def test_a_server_that_is_open_to_the_network_says_so(tmp_path):
+    """To all who reach it without keys, to all who listen on the way without TLS."""
+    authority = trustme.CA()
+    pem, ca = tmp_path / "all.pem", tmp_path / "ca.pem"
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(pem)
+    authority.cert_pem.write_to_path(ca)
+    tls = ("--ssl-certfile", pem, "--ssl-keyfile", pem)
+    network = ("--host", "0.0.0.0")
+    is_open = "open to the network: whoever reaches the port may use it; give it keys"
+    is_plain = "not encrypted: whoever is on the way can read texts and keys; give it TLS"
+    for arguments, expected in [
+        ((), []),
+        (network, [is_open, is_plain]),
+        ((*network, "--api-key", "one"), [is_plain]),
+        ((*network, *tls), [is_open]),
+        ((*network, *tls, "--api-key", "one"), []),
+        ((*network, *tls, "--ssl-ca-certs", ca), []),
+    ]:
+        assert await warnings_of(*arguments) == expected
+
+
+async def test_a_program_is_told_all_that_it_needs_of_the_model():
+    """The names, the context and what it can do, so that nobody has to ask."""
+    process = await start(
+        *SIMULATED, "--log-level", "error", "--served-model-name", "tiny", "small", "least"
+    )
+    async with asyncio.timeout(BOUND_SECONDS):
+        while (line := json.loads(await process.stdout.readline()))["event"] != "ready":
+            pass
+        process.terminate()
+        await process.communicate()
+    assert line.pop("address").startswith("127.0.0.1:")
+    assert line.pop("kv_cache_tokens") > 0
+    assert line == {
+        "event": "ready",
+        "model": "tiny",
+        "aliases": ["small", "least"],
+        "context_length": 8192,
+        "capabilities": ["completion", "chat", "constraint", "tools"],
+    }
 
 
 async def test_a_taken_port_is_one_sentence():
