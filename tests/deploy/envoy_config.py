@@ -10,7 +10,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 ENVOY = ROOT / "deploy" / "envoy"
-KUBERNETES = ROOT / "deploy" / "kubernetes" / "envoy"
+KUBERNETES = ROOT / "deploy" / "kubernetes" / "base" / "envoy"
 
 # The files that the folder of Kubernetes has instead; it shares the others.
 _OWN_OF_KUBERNETES = ("listeners.yaml", "clusters.yaml")
@@ -24,7 +24,7 @@ class EnvoyFolder:
     Args:
         path: holds copies of the files.
         variant: "plain", "tls" and "mtls" are the files of deploy/envoy; "kubernetes" takes those
-            of deploy/kubernetes/envoy where it has its own.
+            of deploy/kubernetes/base/envoy where it has its own.
     """
 
     path: Path

@@ -111,6 +111,21 @@ async def test_replicas_go_out_and_come_back():
                     answered_by = await service.replica_of(call)
 
 
+async def test_replicas_are_added_and_taken_away_while_envoy_runs():
+    """A new clusters.yaml counts at once; streams of a replica that is no longer in it go on."""
+    async with running_service(*STEP) as service:
+        calls = await begin(service)
+        first_replica, second_replica = service.replicas
+        await service.envoy.point_to([second_replica.address])
+        await service.envoy.wait_for_stat("cluster.headrace.membership_total", 1)
+        new = [service.generate(stopping=SHORT) for _ in range(8)]
+        await asyncio.gather(*map(outcome, new))
+        assert {await service.replica_of(call) for call in new} == {second_replica}
+        assert await asyncio.gather(*map(outcome, calls)) == [200] * NUM_STREAMS
+        answered_by = {await service.replica_of(call) for call in calls}
+        assert answered_by == {first_replica, second_replica}
+
+
 async def test_a_service_that_stops_says_so():
     """With all replicas draining a caller is told to come back, and when, by one of them."""
     async with running_service(*STEP, "--lame-duck", 30) as service:
