@@ -20,8 +20,9 @@ setup: ## Make the environment for development
 test: setup ## Run the tests (ARGS="tests/server -k name" for some)
 	@$(BIN)/pytest $(ARGS)
 
-clients: ## Install the stock clients that tests/stock_clients tries, else left out
+clients: ## Install the stock clients and build the page that tests try, else left out
 	@tests/stock_clients/setup
+	@clients/web/build.sh
 
 check: lint types imports contract clients test ## Run everything that CI runs
 
@@ -58,3 +59,4 @@ protos: setup ## Generate the Python stubs and Envoy's descriptors from protos/
 clean: ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf tests/stock_clients/python/.venv tests/stock_clients/node/node_modules
+	rm -rf clients/*/node_modules clients/*/dist clients/*/src/gen

@@ -110,7 +110,7 @@ async def browser():
 async def site():
     """Serve the built page on a port of its own, as any server of files does; yields its URL."""
     if not (DIST / "page.js").exists():
-        words = "The page is not built: clients/web/build.sh."
+        words = "the page is not built; run 'make clients'"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(words)
     app = web.Application()
     app.router.add_static("/", DIST)
