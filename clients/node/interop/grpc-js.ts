@@ -55,7 +55,11 @@ export class GrpcJsCaller implements Caller {
     const definition = DEFINITIONS.get(path);
     if (definition === undefined) throw new Error(`there is no definition of ${path}`);
     const request = toBinary(method.input, fromJson(method.input, call.request));
-    const seen = await this.#make(definition, definition.requestDeserialize(Buffer.from(request)), call);
+    const seen = await this.#make(
+      definition,
+      definition.requestDeserialize(Buffer.from(request)),
+      call,
+    );
     return {
       ...statusOf(seen.status),
       headers: textOf(seen.headers),

@@ -27,7 +27,8 @@ function open(connection: ConnectionArguments, compressed: boolean): Caller {
 
 async function run(scenario: Scenario) {
   const calls = callsOf(scenario, given.apiKey);
-  if (scenario.compression === undefined) return Promise.all(calls.map((call) => make(caller, call)));
+  if (scenario.compression === undefined)
+    return Promise.all(calls.map((call) => make(caller, call)));
   // In both libraries compression is an option of the connection, not of a call.
   const compressing = open(given, true);
   try {

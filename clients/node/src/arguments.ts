@@ -66,7 +66,10 @@ const CHAT_FLAGS = {
  *
  * @throws UsageError if they cannot be understood.
  */
-export function parseChat(words: string[], variables: NodeJS.ProcessEnv): ChatArguments | undefined {
+export function parseChat(
+  words: string[],
+  variables: NodeJS.ProcessEnv,
+): ChatArguments | undefined {
   const { values, positionals } = parse(() =>
     parseArgs({ args: words, options: CHAT_FLAGS, allowPositionals: true }),
   );
@@ -122,7 +125,8 @@ function connectionOf(values: ConnectionValues, variables: NodeJS.ProcessEnv): C
   return {
     target: values.target,
     transport,
-    apiKey: values["api-key"] ?? (variables["HEADRACE_API_KEY"]?.split(",")[0]?.trim() || undefined),
+    apiKey:
+      values["api-key"] ?? (variables["HEADRACE_API_KEY"]?.split(",")[0]?.trim() || undefined),
     tls: values.tls || caCerts !== undefined || certfile !== undefined,
     caCerts,
     certfile,

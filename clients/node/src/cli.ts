@@ -7,20 +7,23 @@ import { errorLine, parseChat, USAGE, UsageError } from "./arguments.js";
 import { openClient } from "./connection.js";
 import { HeadraceError } from "./errors.js";
 
-const [DONE, FAILED, MISUSED, INTERRUPTED] = [0, 1, 2, 130];
+const [DONE, FAILED, MISUSED] = [0, 1, 2];
+// As a shell tells the end by a signal.
+const [INTERRUPTED, READER_GONE] = [130, 141];
 
-// Such as that of grpc-js, which names addresses of IP to TLS: nothing that whoever asks could change.
+// Such as that of grpc-js, which names IP addresses to TLS: whoever asks cannot change it.
 process.noDeprecation = true;
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(words: string[]): Promise<number> {
-  const interrupt = new AbortController();
-  process.once("SIGINT", () => interrupt.abort()); // a second Ctrl-C ends the program at once
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort(INTERRUPTED)); // a second Ctrl-C ends it at once
+  process.stdout.once("error", () => stop.abort(READER_GONE)); // as by `| head`
   try {
-    await answer(words, interrupt.signal);
+    await answer(words, stop.signal);
     return DONE;
   } catch (error) {
-    if (interrupt.signal.aborted) return INTERRUPTED;
+    if (stop.signal.aborted) return stop.signal.reason;
     if (error instanceof UsageError) {
       process.stderr.write(`error: ${error.message}\n${USAGE}\n`);
       return MISUSED;

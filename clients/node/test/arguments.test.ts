@@ -25,7 +25,17 @@ test("a prompt alone has the defaults", () => {
 });
 
 test("flags are read in their units", () => {
-  const words = ["--transport", "connect", "--max-tokens", "0", "--timeout", "1.5", "--target", "h:1", "Hi"];
+  const words = [
+    "--transport",
+    "connect",
+    "--max-tokens",
+    "0",
+    "--timeout",
+    "1.5",
+    "--target",
+    "h:1",
+    "Hi",
+  ];
   assert.deepEqual(parseChat(words, {}), {
     ...PLAIN,
     target: "h:1",

@@ -33,17 +33,24 @@ for (const [name, Client] of Object.entries(CLIENTS)) {
       }
     });
 
-  check("pieces come in order, and the request is what was asked for", sayTwoWords, async (client, server) => {
-    const options = { model: "m", maxTokens: 0, temperature: 0 };
-    assert.deepEqual(await collect(client.streamText("Hi", options)), ["Hello", " world"]);
-    const { request, metadata } = server.calls[0]!;
-    assert.equal(request.model, "m");
-    assert.equal(request.stopping?.maxOutputTokens, 0);
-    assert.equal(request.sampling?.temperature, 0);
-    const chat = request.prompt?.$case === "chat" ? request.prompt.value : undefined;
-    assert.deepEqual(chat?.messages.map(({ role, content }) => [role, content]), [[2, "Hi"]]);
-    assert.deepEqual(metadata.get("authorization"), ["Bearer secret"]);
-  });
+  check(
+    "pieces come in order, and the request is what was asked for",
+    sayTwoWords,
+    async (client, server) => {
+      const options = { model: "m", maxTokens: 0, temperature: 0 };
+      assert.deepEqual(await collect(client.streamText("Hi", options)), ["Hello", " world"]);
+      const { request, metadata } = server.calls[0]!;
+      assert.equal(request.model, "m");
+      assert.equal(request.stopping?.maxOutputTokens, 0);
+      assert.equal(request.sampling?.temperature, 0);
+      const chat = request.prompt?.$case === "chat" ? request.prompt.value : undefined;
+      assert.deepEqual(
+        chat?.messages.map(({ role, content }) => [role, content]),
+        [[2, "Hi"]],
+      );
+      assert.deepEqual(metadata.get("authorization"), ["Bearer secret"]);
+    },
+  );
 
   check("what is not asked for is not set", sayTwoWords, async (client, server) => {
     await collect(client.streamText([{ role: "system", content: "Be brief." }]));
@@ -60,15 +67,19 @@ for (const [name, Client] of Object.entries(CLIENTS)) {
     await cancelled(server.calls[0]!);
   });
 
-  check("a signal cancels the call and is what the loop throws", sayOneAndHold, async (client, server) => {
-    const stop = new AbortController();
-    const reason = new Error("enough");
-    const reading = async () => {
-      for await (const _ of client.streamText("Hi", { signal: stop.signal })) stop.abort(reason);
-    };
-    await assert.rejects(reading, reason);
-    await cancelled(server.calls[0]!);
-  });
+  check(
+    "a signal cancels the call and is what the loop throws",
+    sayOneAndHold,
+    async (client, server) => {
+      const stop = new AbortController();
+      const reason = new Error("enough");
+      const reading = async () => {
+        for await (const _ of client.streamText("Hi", { signal: stop.signal })) stop.abort(reason);
+      };
+      await assert.rejects(reading, reason);
+      await cancelled(server.calls[0]!);
+    },
+  );
 
   check("a signal that has gone off before makes no call", sayTwoWords, async (client, server) => {
     const reading = collect(client.streamText("Hi", { signal: AbortSignal.abort() }));
@@ -93,7 +104,13 @@ for (const [name, Client] of Object.entries(CLIENTS)) {
         const { code, message, reason, field, retryDelayMs } = error;
         assert.deepEqual(
           { code, message, reason, field, retryDelayMs },
-          { code: "RESOURCE_EXHAUSTED", message: "Full.", reason: "OVERLOADED", field: "text", retryDelayMs: 1500 },
+          {
+            code: "RESOURCE_EXHAUSTED",
+            message: "Full.",
+            reason: "OVERLOADED",
+            field: "text",
+            retryDelayMs: 1500,
+          },
         );
         return true;
       },
@@ -157,8 +174,14 @@ function sayOneAndFail(call: Call) {
   call.write(piece("Hello"));
   const details = [
     any("ErrorInfo", ErrorInfo.encode(ErrorInfo.fromPartial({ reason: "OVERLOADED" })).finish()),
-    any("BadRequest", BadRequest.encode(BadRequest.fromPartial({ fieldViolations: [{ field: "text" }] })).finish()),
-    any("RetryInfo", RetryInfo.encode({ retryDelay: { seconds: 1n, nanos: 500_000_000 } }).finish()),
+    any(
+      "BadRequest",
+      BadRequest.encode(BadRequest.fromPartial({ fieldViolations: [{ field: "text" }] })).finish(),
+    ),
+    any(
+      "RetryInfo",
+      RetryInfo.encode({ retryDelay: { seconds: 1n, nanos: 500_000_000 } }).finish(),
+    ),
   ];
   fail(
     call,

@@ -59,7 +59,11 @@ export async function cancelled(call: Call): Promise<void> {
 }
 
 /** End a call with an error. */
-export function fail(call: Call, status: Pick<StatusObject, "code" | "details">, packed: Uint8Array) {
+export function fail(
+  call: Call,
+  status: Pick<StatusObject, "code" | "details">,
+  packed: Uint8Array,
+) {
   const metadata = new Metadata();
   metadata.set("grpc-status-details-bin", Buffer.from(packed));
   call.emit("error", { ...status, metadata });

@@ -1,4 +1,4 @@
-/** A client for pages: streams answers over gRPC-Web, which a proxy such as Envoy turns into gRPC. */
+/** A client for pages: gRPC-Web, which a proxy such as Envoy turns into gRPC. */
 
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcWebTransport } from "@connectrpc/connect-web";
@@ -34,7 +34,7 @@ export class HeadraceError extends Error {
   override readonly name = "HeadraceError";
   /** The gRPC status, such as `NotFound`. */
   readonly code: string;
-  /** What happened, as in `ErrorReason` of the contract; unset where the connection or a proxy failed. */
+  /** As in `ErrorReason` of the contract; unset where the connection or a proxy failed. */
   readonly reason: string | undefined;
   /** The field of the request that is at fault. */
   readonly field: string | undefined;

@@ -87,7 +87,7 @@ export class Client implements TextClient {
     const left = new AbortController();
     const either = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
     try {
-      yield* this.inference.generate(request, { signal: either, ...(timeoutMs && { timeoutMs }) });
+      yield* this.inference.generate(request, { signal: either, ...(timeoutMs !== undefined && { timeoutMs }) });
     } catch (error) {
       signal?.throwIfAborted();
       throw toHeadraceError(error);
