@@ -85,6 +85,30 @@ async def test_a_replica_that_stops_loses_nothing():
         assert num_new > NUM_STREAMS
 
 
+async def test_a_frozen_replica_is_found():
+    """One that neither answers nor hangs up gets no new calls, and its streams are told so."""
+    async with running_service(*STEP) as service:
+        calls = [service.generate() for _ in range(NUM_STREAMS)]
+        await asyncio.gather(*(first(call) for call in calls))
+        frozen, other = service.replicas
+        frozen.process.send_signal(signal.SIGSTOP)
+        await service.envoy.wait_for_healthy(1)
+        new = [service.generate(stopping=SHORT) for _ in range(4)]
+        assert await asyncio.gather(*map(outcome, new)) == [3] * 4
+        assert {await service.replica_of(call) for call in new} == {other}
+        # The pings of clusters.yaml: after 10 s without an answer for 5 s.
+        ended, running = await asyncio.wait(
+            [asyncio.create_task(outcome(call)) for call in calls],
+            return_when=asyncio.FIRST_COMPLETED,
+            timeout=BOUND_SECONDS,
+        )
+        assert ended
+        assert {type(task.result()) for task in ended} == {Failure}
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(running)
+
+
 async def test_replicas_go_out_and_come_back():
     """One that drains is out at once, its streams go on; one that is there again is used again."""
     async with running_service(*STEP, "--lame-duck", 30) as service:
