@@ -155,14 +155,19 @@ def _announce(address: str, config: GatewayConfig) -> None:
     url = f"{'https' if config.tls else 'http'}://{address}"
     line = Listening(address, url, None if config.no_ui else f"{url}/")
     print(msgspec.json.encode(line).decode(), flush=True)  # noqa: T201 - it is for programs
-    if _is_loopback(config.host):
-        return
-    if not config.has_keys:
-        words = "open to the network: whoever reaches the port may use it; --api-key asks for keys"
-        log_event(_log, logging.WARNING, words, address=address)
+    if not _is_loopback(config.host):
+        for risk in _risks(config):
+            log_event(_log, logging.WARNING, risk, address=address)
+
+
+def _risks(config: GatewayConfig) -> list[str]:
+    """What somebody who opens the port to a network should know."""
+    risks = []
+    if not config.has_keys and config.ssl_ca_certs is None:
+        risks.append("open to the network: whoever reaches the port may use it; give it keys")
     if config.tls is None:
-        words = "not encrypted: the network can read keys and texts; --ssl-certfile encrypts them"
-        log_event(_log, logging.WARNING, words, address=address)
+        risks.append("not encrypted: whoever is on the way can read texts and keys; give it TLS")
+    return risks
 
 
 def _is_loopback(host: str) -> bool:

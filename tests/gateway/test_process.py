@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from tests.gateway.authorities import Authority
 from tests.gateway.service import running
 
 BOUND_SECONDS = 30
@@ -28,16 +29,34 @@ def test_the_port_is_open_before_there_is_a_server(tmp_path):
             assert json.load(response) == {"status": "ok"}
 
 
-@pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_the_log_tells_of_start_and_end(tmp_path, host, is_open):
+OPEN, PLAIN = "open to the network", "not encrypted"
+KEYS, TLS, CLIENTS = ("--api-key", "secret"), ("tls",), ("clients",)
+
+
+@pytest.mark.parametrize(
+    ("host", "flags", "risks"),
+    [
+        ("127.0.0.1", (), []),
+        ("0.0.0.0", (), [OPEN, PLAIN]),
+        ("0.0.0.0", KEYS, [PLAIN]),
+        ("0.0.0.0", TLS, [OPEN]),
+        ("0.0.0.0", KEYS + TLS, []),
+        ("0.0.0.0", TLS + CLIENTS, []),
+    ],
+)
+def test_the_log_tells_of_start_and_end(tmp_path, host, flags, risks):
     """It says where the gateway listens, warns of an open port, and tells of the drain."""
-    with running(tmp_path, "headrace_gateway", "--host", host) as gateway:
+    authority = Authority(tmp_path / "authority")
+    meant = {"tls": authority.issue("a").flags(), "clients": ("--ssl-ca-certs", authority.file)}
+    flags = [str(text) for flag in flags for text in meant.get(flag, (flag,))]
+    with running(tmp_path, "headrace_gateway", "--host", host, *flags) as gateway:
         address = gateway.wait_for_event("listening")["address"]
         gateway.popen.terminate()
         assert gateway.popen.wait(BOUND_SECONDS) == 0
     lines = gateway.log_lines()
     warnings = [line["event"].partition(":")[0] for line in lines if line["level"] == "warning"]
-    assert warnings == (["open to the network", "not encrypted"] if is_open else [])
+    assert warnings == risks
+    assert "secret" not in gateway.log.read_text()
     told = [line["event"] for line in lines if line["level"] == "info"]
     assert told == ["listening", "draining", "stopped"]
     assert {line["address"] for line in lines if "address" in line} == {address}
