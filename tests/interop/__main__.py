@@ -8,6 +8,7 @@ import sys
 
 from tests.interop import clients
 from tests.interop.grounds import open_grounds
+from tests.interop.oracle import open_oracle
 from tests.interop.routes import ROUTES
 from tests.interop.suite import run
 from tests.interop.tell import tell_results
@@ -59,7 +60,7 @@ def _known_packages() -> list[str]:
 async def _run(chosen: list[clients.Client], routes: list) -> bool:
     is_good = True
     for route in routes:
-        async with open_grounds(route) as grounds:
+        async with open_oracle() as oracle, open_grounds(route, oracle) as grounds:
             for client in chosen:
                 results = await run(client, grounds)
                 told = tell_results(client, results)

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from tests.interop.clients import CLIENTS
 from tests.interop.grounds import open_grounds
+from tests.interop.oracle import open_oracle
 from tests.interop.routes import ROUTES
 
 
@@ -16,16 +17,17 @@ def route(request):
     return request.param
 
 
-@pytest.fixture(scope="session")
-def answers():
-    """The answers of the reference client, which are the same on all routes."""
-    return {}
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def oracle():
+    """Knows what is right to answer."""
+    async with open_oracle() as oracle:
+        yield oracle
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def grounds(route, answers):
+async def grounds(route, oracle):
     """The servers for all clients on a route."""
-    async with open_grounds(route, answers) as grounds:
+    async with open_grounds(route, oracle) as grounds:
         yield grounds
 
 

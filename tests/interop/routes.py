@@ -26,12 +26,14 @@ class Way:
         flags: the flags of a client for it, beside the target.
         wire: counts what goes over it.
         server: its end.
+        ends_with_server: whether nobody listens when the server is gone.
     """
 
     target: str
     flags: tuple[str, ...]
     wire: Wire
     server: ServerProcess
+    ends_with_server: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,9 @@ def _straight(
     return open_way
 
 
+PLAIN = Route("plain", "without encryption", _straight())
 ROUTES = (
-    Route("plain", "without encryption", _straight()),
+    PLAIN,
     Route(
         "tls",
         "TLS with a certificate of the server",

@@ -73,7 +73,7 @@ async def _run_step(
     runner: Runner, step: Step, request_id: str, ground: Ground
 ) -> tuple[str | None, list[str]]:
     way, server = ground.way, ground.way.server
-    alone = await ground.alone(step)
+    alone = await ground.oracle.alone(step)
     opened = int((await server.balance())["sequences_opened_total"])
     sent = way.wire.num_sent_bytes
     line = {"id": request_id, "metadata": {"x-request-id": request_id}, **step.send}

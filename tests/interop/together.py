@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.interop.answers import Answer
     from tests.interop.clients import Client
     from tests.interop.grounds import Ground
+    from tests.interop.oracle import Oracle
     from tests.interop.routes import Route
     from tests.interop.runner import Runner
     from tests.interop.scenarios import Scenario, Step
@@ -28,21 +29,24 @@ _FLAGS = ("--lame-duck", 120)
 
 
 async def run_together(
-    clients: list[Client], route: Route, answers: dict[str, Answer], scenario: Scenario
+    clients: list[Client], route: Route, oracle: Oracle, scenario: Scenario
 ) -> dict[str, Result]:
     """Let all clients begin, send the signal, and return how it went for each by its name."""
     async with AsyncExitStack() as stack:
-        ground = await stack.enter_async_context(open_ground(route, answers, *_FLAGS))
-        alone = [(await ground.alone(step))[0] for step in scenario.steps]
+        ground = await stack.enter_async_context(open_ground(route, oracle, *_FLAGS))
+        alone = [(await oracle.alone(step))[0] for step in scenario.steps]
         parties = []
         for client in clients:
             starting = running(client, ground.way, "--api-key", API_KEY)
             parties.append(_Party(await stack.enter_async_context(starting), scenario, alone))
+        await asyncio.gather(*(party.connect() for party in parties))
         await asyncio.gather(*(party.begin() for party in parties))
         server = ground.way.server
         await server.metrics_when(
             lambda told: told["sequences_running"] == sum(party.is_alive for party in parties)
         )
+        if scenario.signal == "SIGKILL" and ground.way.ends_with_server:
+            ground.way.wire.refuse()
         server.process.send_signal(signal.Signals[scenario.signal])
         await asyncio.gather(*(party.go_on() for party in parties))
         if scenario.signal != "SIGKILL":
@@ -64,10 +68,18 @@ class _Party:
         self.problems: list[str] = []
         self.is_alive = True
 
-    async def begin(self) -> None:
-        """Connect, then send the first line."""
+    async def connect(self) -> None:
+        """Make a call, so that the next one begins at once."""
         try:
             await self._runner.ask({"id": "first", "method": "GetModel", "request": {}})
+        except RunnerError as error:
+            self._fail(error)
+
+    async def begin(self) -> None:
+        """Send the first line."""
+        if not self.is_alive:
+            return
+        try:
             await self._runner.send(_line(*self._lines[0]))
         except RunnerError as error:
             self._fail(error)

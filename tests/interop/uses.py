@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tests.interop.grounds import API_KEY, full
 from tests.interop.program import ProgramError, started
+from tests.interop.seeds import answer_ended, next_answer, num_answers
 from tests.interop.suite import Result
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 _PROMPT = "Grüße! 🌊 日"
 _NUM_TOKENS = 150
-_ENDLESS = ("--max-tokens", 6000, _PROMPT)
+# Long enough for what cuts it, which comes after some tokens.
+_NUM_LONG_TOKENS = 400
+_LONG = ("--max-tokens", _NUM_LONG_TOKENS, _PROMPT)
 _KEY = {"HEADRACE_API_KEY": API_KEY}
 _RETRY = r"; retry in \d+\.\d s"
 
@@ -54,14 +57,14 @@ async def use_program(client: Client, grounds: Mapping[str, Ground]) -> list[Res
 
 async def _answer(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
     ground = grounds["program"]
-    wanted = await ground.next_answer(_PROMPT, _NUM_TOKENS)
-    num_before = ground.num_answers()
+    wanted = await next_answer(ground, _PROMPT, _NUM_TOKENS)
+    num_before = num_answers(ground)
     arguments = ("--max-tokens", _NUM_TOKENS, _PROMPT)
     async with started(client, ground.way, *arguments, **_KEY) as program:
         await program.first_piece()
-        is_early = ground.num_answers() == num_before
+        is_early = num_answers(ground) == num_before
         problems = _problems(program, await program.end(), 0, wanted + "\n", "")
-    call = await ground.last_answer(num_before + 1)
+    call = await answer_ended(ground, num_before + 1)
     if call["code"] != "OK":
         problems.append(f"the server has logged {call}")
     return problems if is_early else [*problems, "no text came before the end"]
@@ -82,8 +85,9 @@ async def _overload(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
 
 async def _deadline(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
     ground = grounds["program"]
-    num_before = ground.num_answers()
-    async with started(client, ground.way, "--timeout", 0.5, *_ENDLESS, **_KEY) as program:
+    await next_answer(ground, _PROMPT, _NUM_LONG_TOKENS)
+    num_before = num_answers(ground)
+    async with started(client, ground.way, "--timeout", 0.5, *_LONG, **_KEY) as program:
         status = await program.end()
         problems = _problems(program, status, 1, None, "error: DEADLINE_EXCEEDED: .+")
     return problems + await _problems_of_cut(ground, num_before, "DEADLINE_EXCEEDED")
@@ -91,8 +95,9 @@ async def _deadline(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
 
 async def _interrupt(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
     ground = grounds["program"]
-    num_before = ground.num_answers()
-    async with started(client, ground.way, *_ENDLESS, **_KEY) as program:
+    await next_answer(ground, _PROMPT, _NUM_LONG_TOKENS)
+    num_before = num_answers(ground)
+    async with started(client, ground.way, *_LONG, **_KEY) as program:
         await program.first_piece()
         program.interrupt(signal.SIGINT)
         problems = _problems(program, await program.end(), 130, None, "")
@@ -136,7 +141,7 @@ def _problems(
 
 
 async def _problems_of_cut(ground: Ground, num_before: int, code: str) -> list[str]:
-    call = await ground.last_answer(num_before + 1)
+    call = await answer_ended(ground, num_before + 1)
     await ground.way.server.balance()
-    is_cut = call["code"] == code and call["output_tokens"] < 3000
+    is_cut = call["code"] == code and call["output_tokens"] < _NUM_LONG_TOKENS
     return [] if is_cut else [f"the server has logged {call}"]

@@ -20,9 +20,11 @@ class Wire:
     Attributes:
         target: where it listens, as host:port.
         num_sent_bytes: from the clients to the server so far.
+        refuse: refuses connections from now on, as when nobody listened.
     """
 
-    target: str = ""
+    target: str
+    refuse: Callable[[], None]
     num_sent_bytes: int = 0
 
     def count(self, num_bytes: int) -> None:
@@ -32,14 +34,14 @@ class Wire:
 @asynccontextmanager
 async def wire_to(address: str) -> AsyncIterator[Wire]:
     """Listen on a free port of the loopback interface and forward to an address."""
-    wire, (host, _, port) = Wire(), address.rpartition(":")
+    host, _, port = address.rpartition(":")
     tasks: set[asyncio.Task] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks.add(asyncio.create_task(_forward(reader, writer, host, int(port), wire)))
 
     listener = await asyncio.start_server(accept, "127.0.0.1", 0)
-    wire.target = f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    wire = Wire(f"127.0.0.1:{listener.sockets[0].getsockname()[1]}", listener.close)
     try:
         yield wire
     finally:
