@@ -28,8 +28,6 @@ SERVE = [
     *("--log-level", "warning"),
 ]
 
-AGAIN = "Ctrl-C again stops now.\n"
-
 
 @dataclass
 class Service:
@@ -82,8 +80,8 @@ def serve(start):
     def serve(*arguments):
         process = start(*SERVE, *arguments)
         welcome = read_welcome(process.stdout)
-        http = re.search(r"HTTP  (http://127.0.0.1:\d+/v1)\n", welcome)
-        grpc = re.search(r"gRPC  (127.0.0.1:\d+)\n", welcome)
+        http = re.search(r"HTTP  (https?://\S+/v1)\n", welcome)
+        grpc = re.search(r"gRPC  (\S+)(?: \(TLS\))?\n", welcome)
         assert http, process.communicate(timeout=BOUND_SECONDS)
         assert grpc
         return Service(process, http[1], grpc[1], welcome)
@@ -127,10 +125,20 @@ def test_it_serves_both_and_ends_with_ctrl_c(serve):
     assert len(family) == 4
     service.process.send_signal(signal.SIGINT)
     status, stderr = service.end()
-    assert status == 0
-    assert stderr.startswith("headrace: starting the server\n")
-    assert stderr.endswith("headrace: Stopping when the running answers are complete; " + AGAIN)
+    assert (status, stderr) == (0, "")  # in a file there is what the level of the logs lets through
     assert are_gone(family)
+
+
+def test_a_file_has_lines_of_the_log_alone(serve):
+    """Where stderr is no terminal all is JSON, and each phase and the end are told once."""
+    service = serve("--log-level", "info")
+    service.process.terminate()
+    status, stderr = service.end()
+    assert status == 0
+    lines = [json.loads(line) for line in stderr.splitlines()]
+    assert [line["event"] for line in lines].count("stopping") == 1
+    phases = [line["detail"].partition(",")[0] for line in lines if line["event"] == "engine"]
+    assert len(phases) == len(set(phases))
 
 
 def test_the_examples_work(serve, environment):
@@ -242,14 +250,14 @@ def test_the_end_takes_one_shutdown_timeout(serve):
 
 def test_a_second_signal_does_not_wait(serve):
     """The second signal ends everything, although an answer is running."""
-    service = serve("--simulated-step-seconds", "0.05")
+    service = serve("--simulated-step-seconds", "0.05", "--log-level", "info")
     family = service.family()
     with headrace.Client(service.grpc) as client:
         stream = client.stream("Hi", max_output_tokens=5000, ignore_end_of_text=True)
         pieces = iter(stream)
         next(pieces)
         service.process.terminate()
-        while not service.process.stderr.readline().endswith(AGAIN.encode()):
+        while b'"event": "stopping"' not in service.process.stderr.readline():
             assert service.process.poll() is None
         service.terminate_again()
         with pytest.raises(headrace.UnavailableError):
@@ -272,7 +280,9 @@ def test_when_one_program_dies_the_other_is_stopped(serve, name, words):
     service.child(name).kill()
     status, stderr = service.end()
     assert status == 1
-    assert stderr.endswith(f"headrace: {words}start again with `headrace serve`.\n")
+    line = json.loads(stderr.splitlines()[-1])
+    assert (line["level"], line["event"]) == ("error", "ended")
+    assert line["detail"] == f"{words}start again with `headrace serve`."
     assert are_gone(family)
 
 
@@ -324,44 +334,9 @@ def test_a_wrong_flag_is_one_sentence(run, arguments, words):
     assert lines[0].startswith(words)
 
 
-def test_a_file_serves_both_programs(start, tmp_path):
-    """One file sets up the server and the gateway, and flags win over it."""
-    file = tmp_path / "headrace.toml"
-    file.write_text(
-        'backend = "simulated"\nserved-model-name = ["tiny", "small"]\nmax-model-len = 100\n'
-        'log-level = "warning"\nport = 0\ngrpc-port = 0\nno-ui = true\n'
-    )
-    process = start("serve", "--config", str(file), "--max-model-len", "200")
-    welcome = read_welcome(process.stdout)
-    assert "Serving tiny (also small) with 200 tokens of context.\n" in welcome
-    assert "  Chat  " not in welcome
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=BOUND_SECONDS)
-    assert process.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("max-num-seq: 4", "headrace-server: {file}: there is no setting max-num-seq; did you"),
-        ("max-num-seqs: x", "headrace-server: {file}: max-num-seqs: 'x' must be from 1 to 4096"),
-        ("body-timeout: x", "headrace-gateway: {file}: body-timeout: 'x' must be a number of"),
-    ],
-)
-def test_a_wrong_file_is_one_sentence(run, tmp_path, line, words):
-    """The program that reads a line says what is wrong with it, and all ends with 2."""
-    file = tmp_path / "headrace.yaml"
-    file.write_text(f"backend: simulated\nport: 0\ngrpc-port: 0\nlog-level: warning\n{line}\n")
-    result = run("serve", HEADRACE_CONFIG=str(file))
-    lines = [line for line in result.stderr.splitlines() if not line.startswith("headrace: ")]
-    assert (result.returncode, result.stdout) == (2, "")
-    assert len(lines) == 1
-    assert lines[0].startswith(words.format(file=file))
-
-
 def test_a_signal_while_the_model_loads_ends_it(start):
     """Ctrl-C does not wait for the model."""
-    process = start(*SERVE, "--simulated-load-seconds", "600")
+    process = start(*SERVE, "--log-level", "info", "--simulated-load-seconds", "600")
     while b"loading the simulated model" not in process.stderr.readline():
         assert process.poll() is None
     family = [psutil.Process(process.pid)]
@@ -375,12 +350,12 @@ def test_a_signal_while_the_model_loads_ends_it(start):
 def test_while_the_model_loads_http_tells_how_far(start):
     """The port is open at once; until the model is there /readyz says 503, phase and per cent."""
     process = start(*SERVE, "--log-level", "info", "--simulated-load-seconds", "600")
-    addresses = []
-    for line in process.stderr:
-        if b'"listening"' in line:
-            addresses.append(json.loads(line)["address"])
-        if b"headrace: loading the simulated model" in line:
-            break
+    addresses, is_loading = [], False
+    while not (is_loading and len(addresses) == 2):
+        news = json.loads(process.stderr.readline())
+        if news["event"] == "listening":
+            addresses.append(news["address"])
+        is_loading |= news.get("detail", "").startswith("loading the simulated model")
     with pytest.raises(urllib.error.HTTPError) as caught:  # the gateway listens after the server
         open_url(f"http://{addresses[1]}/readyz")
     assert caught.value.code == 503

@@ -8,11 +8,17 @@ from argparse import Namespace
 
 import pytest
 
-from headrace.cli.serve.flags import FLAGS, Program, arguments_for
+from headrace.cli.serve.flags import FLAGS, Program, launch_of
 
 ALL_FLAGS = [flag for flags in FLAGS.values() for flag in flags]
 # What the command itself gives to the gateway.
-OWN = {Program.SERVER: set(), Program.GATEWAY: {"--upstream"}}
+OWN = {
+    Program.SERVER: set(),
+    Program.GATEWAY: {
+        "--upstream",
+        *(f"--upstream-ssl-{name}" for name in ("ca-certs", "certfile", "keyfile", "server-name")),
+    },
+}
 
 
 def known_flags(program):
@@ -28,7 +34,12 @@ def known_flags(program):
     )
     flag = r"^  (--[\w-]+)(?:(?!^  --).)*?\(default: ([^)]*)\)$"
     flags = re.findall(flag, result.stdout, re.DOTALL | re.MULTILINE)
-    return {flag: default.removesuffix(".0") for flag, default in flags}
+    return {flag: short(default.removesuffix(".0")) for flag, default in flags}
+
+
+def short(default):
+    """A default without what it means, for which each program has words of its own."""
+    return "none" if default.startswith("none, ") else default
 
 
 @pytest.mark.parametrize("program", Program)
@@ -38,11 +49,36 @@ def test_every_flag_of_a_program_is_passed_on(program):
     for flag in OWN[program]:
         del expected[flag]
     passed = {
-        flag.programs[program]: flag.default
+        flag.programs[program]: short(flag.default)
         for flag in ALL_FLAGS
         if program in flag.programs and flag.flag != "--grpc-host"  # the server's --host once more
     }
     assert passed == expected
+
+
+def arguments_for(program, given):
+    return list(launch_of(program, given, {}).arguments)
+
+
+@pytest.mark.parametrize("program", Program)
+def test_keys_go_to_the_programs_by_the_environment(program):
+    """A command line can be seen by everybody, so that keys are not on it; the flag wins."""
+    given = Namespace(api_key=["first", "second"], api_key_file="keys.txt")
+    environment = {"HEADRACE_API_KEY": "old", "HEADRACE_GATEWAY_API_KEY": "old", "HOME": "here"}
+    launch = launch_of(program, given, environment)
+    assert launch.arguments == ("--api-key-file=keys.txt",)
+    assert launch.environment["HEADRACE_API_KEY"] == "first,second"
+    assert launch.environment["HOME"] == "here"
+    assert "HEADRACE_GATEWAY_API_KEY" not in launch.environment
+    assert "first" not in repr(launch)
+    assert environment["HEADRACE_API_KEY"] == "old"
+
+
+def test_without_the_flag_the_environment_is_that_of_the_command():
+    """Keys of variables are left to the programs."""
+    environment = {"HEADRACE_API_KEY": "one", "HEADRACE_GATEWAY_API_KEY": "two"}
+    for program in Program:
+        assert launch_of(program, Namespace(), environment).environment == environment
 
 
 def test_flags_go_to_the_programs_that_know_them():

@@ -125,17 +125,15 @@ def _endpoint(given: argparse.Namespace) -> Endpoint:
         given.parser.error(f"{given_tls_flags(given)[0]} goes with an https URL, not {given.url}")
     try:
         from headrace.cli.bench.http_endpoint import HttpEndpoint
-        from headrace.tls import ssl_context
     except ModuleNotFoundError:
         raise CommandError(
             "--url needs the package aiohttp, which is not installed. Install it, in a checkout "
             "of Headrace, with: pip install '.[gateway]'"
         ) from None
     try:
-        context = None if tls is None else ssl_context(tls)
+        return HttpEndpoint(given.url, given.model, given.api_key, tls)
     except ValueError as error:
         raise to_flag_error(error) from None
-    return HttpEndpoint(given.url, given.model, given.api_key, context)
 
 
 def _at_least(low: int) -> Callable[[str], int]:

@@ -10,11 +10,13 @@ import aiohttp
 
 from headrace.channel import key_metadata
 from headrace.cli.bench.endpoint import RequestFailedError
+from headrace.tls import ssl_context
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
     from types import TracebackType
+
+    from headrace.tls import Tls
 
 _DATA = b"data: "
 _END = b"[DONE]"
@@ -28,6 +30,9 @@ class HttpEndpoint:
         model: a name or an alias; None for the served model.
         api_key: None for none.
         tls: whom to trust and what to show; None for whom the system trusts.
+
+    Raises:
+        ValueError: a file of `tls` cannot be used.
     """
 
     def __init__(
@@ -35,11 +40,12 @@ class HttpEndpoint:
         url: str,
         model: str | None,
         api_key: str | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self._url = url.rstrip("/")
         self._headers = dict(key_metadata(api_key))
-        self._tls = tls
+        self._tls = None if tls is None else ssl_context(tls)
+        self._has_certificate = tls is not None and tls.certfile is not None
         self._model = {} if model is None else {"model": model}
 
     async def __aenter__(self) -> Self:
@@ -110,9 +116,20 @@ class HttpEndpoint:
                 f"There is no server at {self._url}; start one with `headrace serve`."
             ) from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
-            raise RequestFailedError(f"The connection to {self._url} broke off.") from error
+            raise RequestFailedError(self._why_it_broke_off(error)) from error
         except (aiohttp.ClientError, ValueError) as error:  # no HTTP, or no JSON
             raise RequestFailedError(f"{url} gave no answer as OpenAI's API does.") from error
+
+    def _why_it_broke_off(self, error: aiohttp.ClientError) -> str:
+        sentence = f"The connection to {self._url} broke off."
+        has_begun = isinstance(error, aiohttp.ClientPayloadError)
+        if has_begun or self._has_certificate or not self._url.startswith("https:"):
+            return sentence
+        # A handshake of TLS 1.3 is over for the client before the server asks for more.
+        return (
+            f"{sentence} A server that wants a certificate of its client does so; --certfile and "
+            "--keyfile show one."
+        )
 
 
 def _token_ids(answer: Any) -> list[int]:

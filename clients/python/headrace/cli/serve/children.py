@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from headrace.cli.serve.flags import Program
+    from headrace.cli.serve.flags import Launch, Program
 
 _PR_SET_PDEATHSIG = 1
 
@@ -50,20 +50,21 @@ class Child:
         self._news: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MAX_UNREAD_NEWS)
 
     @classmethod
-    async def start(cls, program: Program, arguments: Sequence[str]) -> Self:
+    async def start(cls, launch: Launch) -> Self:
         """Start a program."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            program.value,
-            *arguments,
+            launch.program.value,
+            *launch.arguments,
+            env=launch.environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C goes to this process alone, which tells the programs.
             process_group=0,
             preexec_fn=_dying_with_parent(),
         )
-        return cls(program, process)
+        return cls(launch.program, process)
 
     async def watch(self) -> None:
         """Take the news until the program ends.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from typing import TYPE_CHECKING
 
 from headrace.cli.errors import CommandError
-from headrace.cli.serve.flags import Program, add_flags, arguments_for
+from headrace.cli.serve.flags import Program, add_flags, launch_of
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +29,8 @@ examples:
   headrace serve HuggingFaceTB/SmolLM2-360M-Instruct \\
     --served-model-name small tiny                   of the Hub, with two names
   headrace serve --config headrace.yaml              what the file says
+  headrace serve --host 0.0.0.0 --api-key-file keys.txt \\
+    --ssl-certfile cert.pem --ssl-keyfile key.pem    for a network
 
 Each flag has an environment variable: --max-num-seqs is HEADRACE_MAX_NUM_SEQS,
 --grpc-port is HEADRACE_GRPC_PORT. HEADRACE_HOST holds for HTTP alone and
@@ -58,6 +61,7 @@ def run(given: argparse.Namespace) -> int:
     """Serve until a signal."""
     import asyncio
 
+    from headrace.cli.serve.settings import read_settings
     from headrace.cli.serve.supervisor import supervise
 
     _take_model_argument(given)
@@ -67,9 +71,9 @@ def run(given: argparse.Namespace) -> int:
             f"Serving needs packages that are not installed ({', '.join(missing)}). "
             "Install them, in a checkout of Headrace, with: pip install '.[server,gateway]'"
         )
-    return asyncio.run(
-        supervise(arguments_for(Program.SERVER, given), arguments_for(Program.GATEWAY, given))
-    )
+    settings = read_settings(given, os.environ)
+    server, gateway = (launch_of(program, given, os.environ) for program in Program)
+    return asyncio.run(supervise(server, gateway, settings))
 
 
 def _take_model_argument(given: argparse.Namespace) -> None:

@@ -4,67 +4,89 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.results import Capability
-
 if TYPE_CHECKING:
-    from headrace.results import Model
+    from headrace.cli.serve.certificate import Certificate
 
-_BAR_CELLS = 10
-_MAX_DETAIL_CHARACTERS = 40
 # Where the commands look by themselves.
 _DEFAULT_TARGETS = ("localhost:1920", "127.0.0.1:1920", "[::1]:1920")
 _QUESTION = "What is the capital of France?"
 _BEGINNING = "Once upon a time"
 # A story may otherwise go on until the context is full.
 _MAX_TOKENS = 60
-_CLEAR_LINE = "\r\x1b[K"
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - not bound here
 
 
-class Progress:
-    """The line that tells how far loading is: redrawn on a terminal, else one per phase."""
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is served.
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
-        self._phase = ""
-
-    def show(self, detail: str) -> None:
-        """Tell what is going on, such as ``converting weights, 40 %``."""
-        phase, _, percentage = detail.partition(", ")
-        if self._is_terminal:
-            # The cursor returns, so that a log line takes the place of this one.
-            line = f"{_CLEAR_LINE}{progress_bar(phase, percentage)}\r"
-            sys.stderr.write(line)
-        elif phase != self._phase:
-            sys.stderr.write(f"headrace: {phase}\n")
-        self._phase = phase
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self._is_terminal:
-            sys.stderr.write(_CLEAR_LINE)
-            sys.stderr.flush()
-
-
-def progress_bar(phase: str, percentage: str) -> str:
-    """Draw a phase with its percentage, such as ``40 %``; without one, only its words.
-
-    It is shorter than a line of the log, which takes its place.
+    Args:
+        model: its name.
+        aliases: its other names.
+        context_length: in tokens.
+        can_chat: the model converses.
+        num_kv_tokens: what the KV cache holds.
+        http_url: of the gateway, such as ``http://127.0.0.1:1919``.
+        has_page: the gateway has the chat page.
+        grpc_address: of the server, as ``host:port``.
     """
-    words = phase[:_MAX_DETAIL_CHARACTERS]
-    match = re.fullmatch(r"(\d{1,3}) ?%", percentage)
-    if match is None:
-        return f"{words} …"
-    full = min(int(match[1]), 100) * _BAR_CELLS // 100
-    return f"{'█' * full}{'░' * (_BAR_CELLS - full)} {percentage} {words}"
+
+    model: str
+    aliases: tuple[str, ...]
+    context_length: int
+    can_chat: bool
+    num_kv_tokens: int
+    http_url: str
+    has_page: bool
+    grpc_address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What callers need.
+
+    Args:
+        has_keys: a key.
+        certificate: of the server, to be trusted; None for no TLS.
+        certfile: its file.
+        wants_certificates: one of their own.
+    """
+
+    has_keys: bool = False
+    certificate: Certificate | None = None
+    certfile: str = ""
+    wants_certificates: bool = False
+
+    def flags(self, trust: str, certificate: str, key: str) -> str:
+        """Return the flags for TLS of a command that has these names for them."""
+        flags = ""
+        if self.certificate is not None and not self.certificate.is_trusted:
+            flags += f" {trust} {_short_path(self.certfile)}"
+        if self.wants_certificates:
+            flags += f" {certificate} CLIENT.pem {key} CLIENT.key"
+        return flags
+
+    @property
+    def key_flag(self) -> str:
+        """What gives the key to curl and grpcurl."""
+        return ' -H "authorization: Bearer $HEADRACE_API_KEY"' if self.has_keys else ""
+
+    def host(self, address: str) -> str:
+        """Return an address by which this machine can connect, of those in the certificate."""
+        host, _, port = reachable(address).rpartition(":")
+        names = () if self.certificate is None else self.certificate.names
+        if not names or host.strip("[]") in names:
+            return f"{host}:{port}"
+        local = [name for name in names if name == "localhost"]
+        others = [name for name in names if "*" not in name]
+        return f"{(local or others or [host])[0]}:{port}"
 
 
 def reachable(address: str) -> str:
@@ -90,48 +112,57 @@ def _short(path: Path) -> str:
     return shlex.quote(relative if is_better else str(path))
 
 
-def welcome(
-    model: Model, http_address: str, grpc_address: str, *, num_kv_tokens: int, has_page: bool
-) -> str:
-    """Return what is served, where, and how to try it.
+def _short_path(path: str) -> str:
+    relative = os.path.relpath(path)
+    return shlex.quote(relative if len(relative) < len(path) else path)
 
-    Args:
-        model: the one that is served.
-        http_address: of the gateway, as ``host:port``.
-        grpc_address: of the server, as ``host:port``.
-        num_kv_tokens: what the KV cache holds.
-        has_page: whether the gateway has the chat page.
-    """
-    http, grpc = reachable(http_address), reachable(grpc_address)
-    aliases = f" (also {', '.join(model.aliases)})" if model.aliases else ""
-    target = "" if grpc in _DEFAULT_TARGETS else f" --target {grpc}"
-    page = f"  Chat  http://{http}/\n" if has_page else ""
-    body: dict[str, object]
-    prompt: dict[str, object]
-    if Capability.CHAT in model.capabilities:
-        command = f"{program()} chat{target}"
-        path, body = "chat/completions", {"messages": [{"role": "user", "content": _QUESTION}]}
-        prompt = {"chat": {"messages": [{"role": "ROLE_USER", "content": _QUESTION}]}}
-    else:
-        command = f'{program()} generate "{_BEGINNING}" --max-tokens {_MAX_TOKENS}{target}'
-        path, body = "completions", {"prompt": _BEGINNING, "max_tokens": _MAX_TOKENS}
-        prompt = {"text": _BEGINNING, "stopping": {"max_output_tokens": _MAX_TOKENS}}
+
+def welcome(service: Service, security: Security) -> str:
+    """Return what is served, where, and how to try it."""
+    grpc = security.host(service.grpc_address)
+    scheme, _, http_address = service.http_url.partition("://")
+    http = f"{scheme}://{security.host(http_address)}"
+    aliases = f" (also {', '.join(service.aliases)})" if service.aliases else ""
+    page = f"  Chat  {http}/\n" if service.has_page else ""
+    has_tls = security.certificate is not None
+    key = ", with a key in HEADRACE_API_KEY" if security.has_keys else ""
     return f"""
-Serving {model.name}{aliases} with {model.context_length} tokens of context.
-The KV cache holds {num_kv_tokens} tokens of all running requests.
+Serving {service.model}{aliases} with {service.context_length} tokens of context.
+The KV cache holds {service.num_kv_tokens} tokens of all running requests.
 
-{page}  HTTP  http://{http}/v1
-  gRPC  {grpc}
+{page}  HTTP  {http}/v1
+  gRPC  {grpc}{" (TLS)" if has_tls else ""}
 
-Try it in another terminal:
+Try it in another terminal{key}:
 
-  {command}
-
-  curl http://{http}/v1/{path} -H 'Content-Type: application/json' \\
-    -d '{json.dumps(body)}'
-
-  grpcurl -plaintext -d '{json.dumps(prompt)}' \\
-    {grpc} headrace.v1.InferenceService/Generate
+{_examples(service, security, http, grpc)}
 
 Ctrl-C stops it.
 """
+
+
+def _examples(service: Service, security: Security, http: str, grpc: str) -> str:
+    has_tls = security.certificate is not None
+    target = "" if grpc in _DEFAULT_TARGETS else f" --target {grpc}"
+    own_tls = security.flags("--ca-certs", "--certfile", "--keyfile")
+    if has_tls and not own_tls:
+        own_tls = " --tls"
+    body: dict[str, object]
+    prompt: dict[str, object]
+    if service.can_chat:
+        command = f"{program()} chat{target}{own_tls}"
+        path, body = "chat/completions", {"messages": [{"role": "user", "content": _QUESTION}]}
+        prompt = {"chat": {"messages": [{"role": "ROLE_USER", "content": _QUESTION}]}}
+    else:
+        command = f'{program()} generate "{_BEGINNING}" --max-tokens {_MAX_TOKENS}{target}{own_tls}'
+        path, body = "completions", {"prompt": _BEGINNING, "max_tokens": _MAX_TOKENS}
+        prompt = {"text": _BEGINNING, "stopping": {"max_output_tokens": _MAX_TOKENS}}
+    curl_tls = security.flags("--cacert", "--cert", "--key") if http.startswith("https:") else ""
+    grpcurl_tls = security.flags("-cacert", "-cert", "-key") if has_tls else " -plaintext"
+    return f"""  {command}
+
+  curl{curl_tls} {http}/v1/{path} -H 'Content-Type: application/json'{security.key_flag} \\
+    -d '{json.dumps(body)}'
+
+  grpcurl{grpcurl_tls}{security.key_flag} -d '{json.dumps(prompt)}' \\
+    {grpc} headrace.v1.InferenceService/Generate"""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from argparse import SUPPRESS, ArgumentTypeError
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headrace.cli.flags import Parser
+
+
+_KEY = re.compile(r"[!-+\--~]{1,512}")
+# It has each variable of the gateway by a longer name, too, which wins.
+_GATEWAY_PREFIX = "HEADRACE_GATEWAY_"
 
 
 class Program(Enum):
@@ -33,6 +39,7 @@ class PassedFlag:
         default: in words.
         is_list: it takes several values.
         read: checks the value before anything is started; the programs check the others.
+        is_secret: it is passed on by its variable, for command lines can be seen by everybody.
     """
 
     flag: str
@@ -42,12 +49,51 @@ class PassedFlag:
     default: str
     is_list: bool = False
     read: Callable[[str], str] = str
+    is_secret: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that stands for it."""
+        return f"HEADRACE_{self.key.upper()}"
+
+    @property
+    def key(self) -> str:
+        """The name as an identifier."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a program is started.
+
+    Args:
+        program: which.
+        arguments: of its command line.
+        environment: all of it.
+    """
+
+    program: Program
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)  # it may have keys
+
+    def adding(self, *arguments: str) -> Launch:
+        """Return the same with more arguments."""
+        return replace(self, arguments=(*self.arguments, *arguments))
 
 
 def port(text: str) -> str:
     """Check a port, for argparse."""
     if not (text.isdecimal() and len(text) <= 5 and int(text) <= 65_535):
         raise ArgumentTypeError(f"{text!r} must be a port from 0 to 65535")
+    return text
+
+
+def api_key(text: str) -> str:
+    """Check a key, for argparse, without telling it."""
+    if not _KEY.fullmatch(text):
+        raise ArgumentTypeError(
+            "a key must be 1 to 512 visible ASCII characters without spaces and commas"
+        )
     return text
 
 
@@ -101,7 +147,7 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "--host",
             "ADDRESS",
             "the address to listen on; 0.0.0.0 opens both ports to the network, where anyone may "
-            "use them: there are no keys and no encryption yet",
+            "use them without --api-key, and read along without --ssl-certfile",
             "127.0.0.1",
         ),
         PassedFlag(
@@ -127,6 +173,12 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "the address of gRPC, where it is another",
             "that of --host",
         ),
+        _server(
+            "--unix-socket",
+            "PATH",
+            "a socket on which gRPC listens, too, without TLS, for this user alone",
+            "none",
+        ),
         _gateway(
             "--cors-origins",
             "ORIGINS",
@@ -141,6 +193,39 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "none, metrics are off",
         ),
         _server("--metrics-host", "ADDRESS", "the address that they listen on", "127.0.0.1"),
+    ),
+    "security": (
+        PassedFlag(
+            "--api-key",
+            dict.fromkeys(Program, "--api-key"),
+            "KEY",
+            "the keys that callers need; a file or the variable shows them to fewer eyes",
+            "none, callers need no key",
+            is_list=True,
+            read=api_key,
+            is_secret=True,
+        ),
+        _both(
+            "--api-key-file",
+            "FILE",
+            "a file of keys, with a line such as: alice KEY for each; it is read again when it "
+            "changes",
+            "none",
+        ),
+        _both(
+            "--ssl-certfile",
+            "FILE",
+            "the certificate of both ports, in PEM, which turns TLS on; it is read again when it "
+            "changes",
+            "none, there is no TLS",
+        ),
+        _both("--ssl-keyfile", "FILE", "the private key of the certificate, in PEM", "none"),
+        _both(
+            "--ssl-ca-certs",
+            "FILE",
+            "the authorities, one of which must have signed the certificate of each client",
+            "none, clients need no certificate",
+        ),
     ),
     "engine": (
         _server(
@@ -262,13 +347,30 @@ def add_flags(parser: Parser) -> None:
                 )
 
 
-def arguments_for(program: Program, given: argparse.Namespace) -> list[str]:
-    """Return the command line of a program: the flags that were given and that it knows."""
+def launch_of(
+    program: Program, given: argparse.Namespace, environment: Mapping[str, str]
+) -> Launch:
+    """Return how a program is started: with the flags that were given and that it knows.
+
+    Args:
+        program: which.
+        given: the command line.
+        environment: of this process.
+    """
+    variables = dict(environment)
+    for flag in (flag for flags in FLAGS.values() for flag in flags if flag.is_secret):
+        if program in flag.programs and (values := getattr(given, flag.key, None)):
+            variables.pop(_GATEWAY_PREFIX + flag.key.upper(), None)  # the flag wins over it
+            variables[flag.variable] = ",".join(values)
+    return Launch(program, tuple(_arguments(program, given)), variables)
+
+
+def _arguments(program: Program, given: argparse.Namespace) -> list[str]:
     arguments: list[str] = []
     for flag in (flag for flags in FLAGS.values() for flag in flags):
         name = flag.programs.get(program)
-        value = getattr(given, flag.flag.removeprefix("--").replace("-", "_"), None)
-        if name is None or value is None:
+        value = getattr(given, flag.key, None)
+        if name is None or value is None or flag.is_secret:
             continue
         match value:
             case bool():

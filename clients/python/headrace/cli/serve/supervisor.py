@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from headrace.async_client import AsyncClient
-from headrace.cli.errors import CommandError, ExitCode
+from headrace.cli.errors import ExitCode
+from headrace.cli.serve.certificate import read_certificate
 from headrace.cli.serve.children import Child, ChildEndedError
-from headrace.cli.serve.console import Progress, reachable, welcome
+from headrace.cli.serve.console import Security, Service, reachable, welcome
 from headrace.cli.serve.flags import Program
+from headrace.cli.serve.narrator import Narrator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from headrace.cli.serve.flags import Launch
+    from headrace.cli.serve.settings import Settings
 
 # The programs exit with these after a sentence of their own.
 _SPOKEN_CODES = (ExitCode.FAILURE, ExitCode.USAGE)
 
+_STOPPING = "Stopping when the running answers are complete; Ctrl-C again stops now."
 
 SAME_WISH_SECONDS = 0.5
 """How long another signal is the same wish: ``timeout`` of GNU sends each of its signals to the
@@ -64,32 +70,44 @@ class StopSignals:
         raise StopRequestedError
 
 
-async def supervise(server_arguments: Sequence[str], gateway_arguments: Sequence[str]) -> int:
+async def supervise(server: Launch, gateway: Launch, settings: Settings) -> int:
     """Run both programs until a signal, or until one of them ends and the other is stopped.
 
     Returns:
         The exit status.
-
-    Raises:
-        CommandError: one ended without having said why.
     """
     ended: ChildEndedError | None = None
-    with _stop_signals() as signals:
+    narrator = Narrator(settings)
+    with _stop_signals() as signals, _way_between(settings) as unix_socket:
         async with _children(signals.second) as children:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(signals.watch())
-                    pair = _Pair(children, tasks)
-                    await pair.start(server_arguments, gateway_arguments)
+                    pair = _Pair(children, tasks, narrator, settings)
+                    await pair.start(server, gateway, unix_socket)
             except* StopRequestedError:
-                _say("Stopping when the running answers are complete; Ctrl-C again stops now.")
+                narrator.tell("stopping", _STOPPING)
             except* ChildEndedError as group:
                 ended = _first(group)
     if ended is None:
         return ExitCode.DONE
     if ended.returncode in _SPOKEN_CODES:
         return ended.returncode
-    raise CommandError(_how_it_ended(ended))
+    narrator.tell_error("ended", _how_it_ended(ended))
+    return ExitCode.FAILURE
+
+
+@contextmanager
+def _way_between(settings: Settings) -> Iterator[str | None]:
+    """Return the socket by which the gateway reaches a server with TLS; None without TLS."""
+    if settings.certfile is None:
+        yield None
+    elif settings.unix_socket is not None:
+        yield settings.unix_socket
+    else:
+        # For this user alone.
+        with TemporaryDirectory(prefix="headrace-", ignore_cleanup_errors=True) as folder:
+            yield str(Path(folder) / "grpc.sock")
 
 
 @asynccontextmanager
@@ -113,51 +131,69 @@ class _Pair:
     Args:
         children: the programs that run, to be stopped.
         tasks: watch them.
+        narrator: tells how loading goes.
+        settings: that were given.
     """
 
     children: list[Child]
     tasks: asyncio.TaskGroup
+    narrator: Narrator
+    settings: Settings
 
-    async def start(
-        self, server_arguments: Sequence[str], gateway_arguments: Sequence[str]
-    ) -> None:
+    async def start(self, server: Launch, gateway: Launch, unix_socket: str | None) -> None:
         """Start both, and tell when and how they can be used."""
-        progress = Progress()
         try:
-            progress.show("starting the server")
-            server = await self._start(Program.SERVER, server_arguments)
-            grpc_address = (await _wait_for(server, "listening", progress))["address"]
-            upstream = f"--upstream={reachable(grpc_address)}"
-            gateway = await self._start(Program.GATEWAY, [*gateway_arguments, upstream])
-            listening = await _wait_for(gateway, "listening", progress)
-            ready = await _wait_for(server, "ready", progress)
-            async with AsyncClient(reachable(grpc_address)) as client:
-                model = await client.get_model()
+            self.narrator.show_progress("starting the server")
+            if unix_socket is not None:
+                server = server.adding(f"--unix-socket={unix_socket}")
+            server_child = await self._start(server)
+            address = (await self._wait_for(server_child, "listening"))["address"]
+            upstream = reachable(address) if unix_socket is None else f"unix:{unix_socket}"
+            gateway_child = await self._start(gateway.adding(f"--upstream={upstream}"))
+            listening = await self._wait_for(gateway_child, "listening")
+            ready = await self._wait_for(server_child, "ready")
         finally:
-            progress.clear()
+            self.narrator.clear_progress()
         with suppress(BrokenPipeError):  # nobody reads it; the service goes on
-            words = welcome(
-                model,
-                listening["address"],
-                grpc_address,
-                num_kv_tokens=ready["kv_cache_tokens"],
-                has_page=listening["page"] is not None,
-            )
-            print(words, flush=True)
+            print(welcome(_service(ready, listening), _security(self.settings)), flush=True)
 
-    async def _start(self, program: Program, arguments: Sequence[str]) -> Child:
-        child = await Child.start(program, arguments)
+    async def _start(self, launch: Launch) -> Child:
+        child = await Child.start(launch)
         self.children.append(child)
         self.tasks.create_task(child.watch())
         return child
 
+    async def _wait_for(self, child: Child, event: str) -> dict[str, Any]:
+        """Wait for an event of a program, and show how loading goes in the meantime."""
+        while (news := await child.next_news())["event"] != event:
+            if news["event"] == "engine" and news["state"] == "loading":
+                self.narrator.show_progress(news["detail"])
+        return news
 
-async def _wait_for(child: Child, event: str, progress: Progress) -> dict[str, Any]:
-    """Wait for an event of a program, and show how loading goes in the meantime."""
-    while (news := await child.next_news())["event"] != event:
-        if news["event"] == "engine" and news["state"] == "loading":
-            progress.show(news["detail"])
-    return news
+
+def _service(ready: dict[str, Any], listening: dict[str, Any]) -> Service:
+    """Return what is served by what the server said at last and the gateway at first."""
+    return Service(
+        model=ready["model"],
+        aliases=tuple(ready["aliases"]),
+        context_length=ready["context_length"],
+        can_chat="chat" in ready["capabilities"],
+        num_kv_tokens=ready["kv_cache_tokens"],
+        http_url=listening["url"],
+        has_page=listening["page"] is not None,
+        grpc_address=ready["address"],
+    )
+
+
+def _security(settings: Settings) -> Security:
+    if settings.certfile is None or settings.keyfile is None:
+        return Security(settings.has_keys)
+    return Security(
+        settings.has_keys,
+        read_certificate(settings.certfile, settings.keyfile),
+        settings.certfile,
+        settings.wants_certificates,
+    )
 
 
 @contextmanager
@@ -195,7 +231,3 @@ def _name_of_signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # the real-time signals have no names of their own
         return f"signal {number}"
-
-
-def _say(sentence: str) -> None:
-    print(f"headrace: {sentence}", file=sys.stderr, flush=True)
