@@ -120,7 +120,8 @@ class Envoy:
 
     async def read_log(self) -> None:
         """Take the lines of stdout as they come."""
-        while line := await self.stdout.readline():
+        # The last line may be cut off, since Envoy is killed.
+        while (line := await self.stdout.readline()).endswith(b"\n"):
             if line.strip():
                 async with self._news:
                     self.log.append(json.loads(line))
