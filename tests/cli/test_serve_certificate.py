@@ -16,9 +16,11 @@ def authority(tmp_path):
 
 def test_the_names_are_those_of_hosts_and_addresses(authority):
     """Names and addresses of both kinds are read; what nobody can connect to is not."""
-    pair = authority.issue("models.example", "*.models.example", "127.0.0.1", "me@models.example")
+    pair = authority.issue(
+        "models.example", "*.models.example", "127.0.0.1", "::1", "me@models.example"
+    )
     certificate = read_certificate(str(pair.certfile), str(pair.keyfile))
-    assert set(certificate.names) == {"models.example", "*.models.example", "127.0.0.1"}
+    assert set(certificate.names) == {"models.example", "*.models.example", "127.0.0.1", "::1"}
     assert not certificate.is_trusted
 
 

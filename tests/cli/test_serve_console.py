@@ -139,6 +139,7 @@ def test_the_examples_go_to_the_name_of_a_certificate(monkeypatch):
         (("127.0.0.1", "localhost"), "127.0.0.1:80"),
         (("models.example", "localhost"), "localhost:80"),
         (("*.models.example",), "127.0.0.1:80"),
+        (("2001:db8::1",), "[2001:db8::1]:80"),
         ((), "127.0.0.1:80"),
     ],
 )

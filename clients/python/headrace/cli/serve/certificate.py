@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 # Hello, the server's flight, the client's; TLS 1.2 has one more each.
 _MAX_TURNS = 4
@@ -69,4 +70,6 @@ def _shake_hands(
 
 
 def _names(alternatives: list[tuple[str, str]]) -> list[str]:
-    return [value for kind, value in alternatives if kind in ("DNS", "IP Address")]
+    names = [value for kind, value in alternatives if kind == "DNS"]
+    # OpenSSL does not shorten those of IPv6.
+    return names + [str(ip_address(text)) for kind, text in alternatives if kind == "IP Address"]

@@ -82,11 +82,11 @@ class Security:
         """Return an address by which this machine can connect, of those in the certificate."""
         host, _, port = reachable(address).rpartition(":")
         names = () if self.certificate is None else self.certificate.names
-        if not names or host.strip("[]") in names:
+        usable = sorted((n for n in names if "*" not in n), key=lambda name: name != "localhost")
+        if not usable or host.strip("[]") in usable:
             return f"{host}:{port}"
-        local = [name for name in names if name == "localhost"]
-        others = [name for name in names if "*" not in name]
-        return f"{(local or others or [host])[0]}:{port}"
+        name = usable[0]
+        return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 
 def reachable(address: str) -> str:
