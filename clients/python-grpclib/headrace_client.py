@@ -133,7 +133,11 @@ def raising_own_errors() -> Iterator[None]:
         raise HeadraceError(
             Status.DEADLINE_EXCEEDED, "The answer took longer than the timeout."
         ) from error
-    except (StreamTerminatedError, OSError) as error:
+    except StreamTerminatedError as error:
+        is_reset = str(error).startswith("Stream reset")  # the call, and not the whole connection
+        code = Status.INTERNAL if is_reset else Status.UNAVAILABLE
+        raise HeadraceError(code, f"The call was cut off: {error}.") from error
+    except OSError as error:
         raise HeadraceError(Status.UNAVAILABLE, f"There is no connection: {error}.") from error
 
 

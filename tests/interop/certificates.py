@@ -43,6 +43,11 @@ class Certificates:
         own = ("--certfile", str(self.client_cert), "--keyfile", str(self.client_key))
         return (*self.client_flags, *own)
 
+    def name_for_envoy(self) -> None:
+        """Give the files of the server the names that deploy/envoy has for them."""
+        for name, file in (("tls.crt", self.server_cert), ("tls.key", self.server_key)):
+            file.with_name(name).symlink_to(file.name)
+
 
 def make_certificates(folder: Path) -> Certificates:
     """Make an authority and what it signs."""

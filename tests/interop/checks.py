@@ -32,8 +32,16 @@ _RESPONSE_CLASSES = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What a call was: its method, its `x-request-id`, and the answer that it has alone, if any."""
+    """What a call was.
 
+    Args:
+        route: the name of its route.
+        method: as in a line for runners.
+        request_id: its `x-request-id`.
+        alone: the answer that it has alone, if any.
+    """
+
+    route: str
     method: str
     request_id: str
     alone: Answer | None = None
@@ -41,9 +49,10 @@ class Asked:
 
 def problems_of(call: dict[str, Any], sees: Sees, asked: Asked) -> list[str]:
     """Compare a call, as a runner tells it, with what it must see."""
+    code = sees.code_behind.get(asked.route, sees.code)
     found = [
         f"{key} is {call.get(key)!r}, not {wanted!r}"
-        for key, wanted in (("code", sees.code), ("reason", sees.reason), ("field", sees.field))
+        for key, wanted in (("code", code), ("reason", sees.reason), ("field", sees.field))
         if call.get(key) != wanted
     ]
     if found:
@@ -131,8 +140,14 @@ def problems_of_pauses(call: dict[str, Any], pause_ms: float) -> list[str]:
     return [f"the pauses alone take {wanted_ms} ms, but all was read in {call['elapsed_ms']} ms"]
 
 
-def problems_of_log(calls: list[dict[str, Any]], step: Step) -> list[str]:
-    """Compare the lines of the access log with what the server must have seen of a step."""
+def problems_of_log(calls: list[dict[str, Any]], step: Step, num_tries: int) -> list[str]:
+    """Compare the lines of the access log with what the server must have seen of a step.
+
+    Args:
+        calls: the lines.
+        step: what was done.
+        num_tries: how often the route tries a call that is refused so that it may be sent again.
+    """
     problems = [
         f"the server has logged {call}"
         for call in calls
@@ -140,6 +155,6 @@ def problems_of_log(calls: list[dict[str, Any]], step: Step) -> list[str]:
         or call.get("reason") != step.sees.reason
         or not (step.logs.tokens_below is None or call["output_tokens"] < step.logs.tokens_below)
     ]
-    if len(calls) != step.num_calls:
+    if len(calls) != step.num_calls * (num_tries if step.sees.retry else 1):
         problems.append(f"the server has seen {len(calls)} calls")
     return problems

@@ -35,6 +35,7 @@ _ENDLESS = {"text": "Once", "sampling": {"seed": "0"}, "stopping": {"ignoreEndOf
 class Ground:
     """A server with the way to it, and who knows what it must answer."""
 
+    route: Route
     way: Way
     oracle: Oracle
 
@@ -53,7 +54,7 @@ async def open_grounds(route: Route, oracle: Oracle) -> AsyncIterator[dict[str, 
 async def open_ground(route: Route, oracle: Oracle, *flags: object) -> AsyncIterator[Ground]:
     """Start a server with these flags at the end of a route."""
     async with route.open("--api-key", API_KEY, *flags) as way:
-        yield Ground(way, oracle)
+        yield Ground(route, way, oracle)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from tests.deploy.envoy_process import running_envoy
 from tests.interop.certificates import Certificates, make_certificates
 from tests.interop.server import ServerProcess, server_process
 from tests.interop.wire import Wire, wire_to
@@ -26,14 +27,12 @@ class Way:
         flags: the flags of a client for it, beside the target.
         wire: counts what goes over it.
         server: its end.
-        ends_with_server: whether nobody listens when the server is gone.
     """
 
     target: str
     flags: tuple[str, ...]
     wire: Wire
     server: ServerProcess
-    ends_with_server: bool = True
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,15 @@ class Route:
         name: in the matrix.
         says: what it is, in a few words.
         open: starts a server with these flags and whatever is between it and the client.
+        ends_with_server: whether nobody listens when the server is gone.
+        num_tries: how often the server sees a call that it refuses so that it may be sent again.
     """
 
     name: str
     says: str
     open: Callable[..., AbstractAsyncContextManager[Way]]
+    ends_with_server: bool = True
+    num_tries: int = 1
 
 
 def _straight(
@@ -70,6 +73,21 @@ def _straight(
     return open_way
 
 
+@asynccontextmanager
+async def _through_envoy(*flags: object) -> AsyncIterator[Way]:
+    """Through the Envoy of deploy/envoy, which has TLS on its own side only."""
+    with TemporaryDirectory() as folder:
+        made = make_certificates(Path(folder))
+        made.name_for_envoy()
+        async with (
+            server_process(*flags) as server,
+            running_envoy("tls", [server.address], certificates=folder) as envoy,
+            wire_to(envoy.tls) as wire,
+        ):
+            await envoy.wait_for_healthy(1)
+            yield Way(wire.target, made.client_flags, wire, server)
+
+
 PLAIN = Route("plain", "without encryption", _straight())
 ROUTES = (
     PLAIN,
@@ -82,5 +100,12 @@ ROUTES = (
         "mtls",
         "TLS with certificates of both sides",
         _straight(lambda made: made.mutual_server_flags, lambda made: made.mutual_client_flags),
+    ),
+    Route(
+        "envoy",
+        "TLS to the Envoy of deploy/envoy",
+        _through_envoy,
+        ends_with_server=False,
+        num_tries=3,  # it sends again twice what has had no effect
     ),
 )

@@ -18,6 +18,7 @@ class Sees:
     """What a call must see."""
 
     code: str
+    code_behind: dict[str, str] = dataclasses.field(default_factory=dict)
     reason: str | None = None
     field: str | None = None
     retry: bool = False

@@ -87,12 +87,10 @@ async def _run_step(
         return answer["unsupported"], []
     if len(answer["calls"]) != step.num_calls:
         return None, [f"there are {len(answer['calls'])} calls"]
-    problems = [
-        problem
-        for call, lonely in zip(answer["calls"], alone, strict=True)
-        for problem in problems_of(call, step.sees, Asked(line["method"], request_id, lonely))
-    ]
-    for call in answer["calls"]:
+    problems = []
+    for call, lonely in zip(answer["calls"], alone, strict=True):
+        asked = Asked(ground.route.name, line["method"], request_id, lonely)
+        problems += problems_of(call, step.sees, asked)
         problems += problems_of_pauses(call, step.send.get("read_pause_ms", 0))
     sent = way.wire.num_sent_bytes - sent
     if step.sent_below is not None and sent >= step.sent_below:
@@ -115,4 +113,5 @@ async def _problems_of_log(
         await runner.ask({"id": marker, **line})
         await server.logged(marker, 1)
         return [f"the server has logged {call}" for call in server.calls_of(request_id)]
-    return problems_of_log(await server.logged(request_id, step.num_calls), step)
+    calls = await server.logged(request_id, step.num_calls)
+    return problems_of_log(calls, step, ground.route.num_tries)

@@ -38,20 +38,21 @@ async def run_together(
         parties = []
         for client in clients:
             starting = running(client, ground.way, "--api-key", API_KEY)
-            parties.append(_Party(await stack.enter_async_context(starting), scenario, alone))
+            runner = await stack.enter_async_context(starting)
+            parties.append(_Party(ground, runner, scenario, alone))
         await asyncio.gather(*(party.connect() for party in parties))
         await asyncio.gather(*(party.begin() for party in parties))
         server = ground.way.server
         await server.metrics_when(
             lambda told: told["sequences_running"] == sum(party.is_alive for party in parties)
         )
-        if scenario.signal == "SIGKILL" and ground.way.ends_with_server:
+        if scenario.signal == "SIGKILL" and route.ends_with_server:
             ground.way.wire.refuse()
         server.process.send_signal(signal.Signals[scenario.signal])
         await asyncio.gather(*(party.go_on() for party in parties))
         if scenario.signal != "SIGKILL":
             await server.balance()
-            await asyncio.gather(*(party.look_into(ground) for party in parties))
+            await asyncio.gather(*(party.look_into_log() for party in parties))
         return {
             client.name: Result(scenario.name, tuple(party.problems))
             for client, party in zip(clients, parties, strict=True)
@@ -61,7 +62,10 @@ async def run_together(
 class _Party:
     """A client among the others."""
 
-    def __init__(self, runner: Runner, scenario: Scenario, alone: list[Answer | None]) -> None:
+    def __init__(
+        self, ground: Ground, runner: Runner, scenario: Scenario, alone: list[Answer | None]
+    ) -> None:
+        self._ground = ground
         self._runner = runner
         self._alone = alone
         self._lines = [(new_id("together"), step) for step in scenario.steps]
@@ -94,7 +98,9 @@ class _Party:
                 if number > 0:
                     await self._runner.send(line)
                 (call,) = (await self._runner.answer_to(line))["calls"]
-                asked = Asked(step.send["method"], request_id, self._alone[number])
+                asked = Asked(
+                    self._ground.route.name, step.send["method"], request_id, self._alone[number]
+                )
                 self.problems += [
                     f"step {number + 1}: {problem}"
                     for problem in problems_of(call, step.sees, asked)
@@ -102,12 +108,12 @@ class _Party:
         except RunnerError as error:
             self._fail(error)
 
-    async def look_into(self, ground: Ground) -> None:
+    async def look_into_log(self) -> None:
         """Compare what the server has seen."""
         if self.is_alive:
             for request_id, step in self._lines:
-                calls = await ground.way.server.logged(request_id, 1)
-                self.problems += problems_of_log(calls, step)
+                calls = await self._ground.way.server.logged(request_id, 1)
+                self.problems += problems_of_log(calls, step, self._ground.route.num_tries)
 
     def _fail(self, error: RunnerError) -> None:
         self.problems.append(str(error))
