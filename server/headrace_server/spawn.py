@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     import socket
 
 _STDERR = 2
+_SECRETS = ("HEADRACE_API_KEY", "HEADRACE_GATEWAY_API_KEY")
 
 
 async def spawn_child(
@@ -24,8 +26,11 @@ async def spawn_child(
         arguments: of the module.
     """
     descriptor = theirs.fileno()
+    # Keys of callers are nothing to those who run models and grammars.
+    environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", module, "--fd", str(descriptor), *arguments),
+        env=environment,
         pass_fds=(descriptor,),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=_STDERR,  # what a library prints must not mix with our own output

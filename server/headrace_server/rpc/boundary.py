@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -18,7 +18,6 @@ from headrace_server.errors import (
     InvalidFieldError,
     RequestError,
     RequestFailedError,
-    UnauthenticatedError,
 )
 from headrace_server.rpc.calls import DEADLINE_TOLERANCE_SECONDS, Call, Calls
 from headrace_server.rpc.errors import RpcStatus, internal_error, to_status
@@ -112,10 +111,9 @@ class Boundary(grpc.GenericRpcHandler):
         if method is None or method.needs_key:
             try:
                 key_name = self._callers.authenticate(handler_call_details.invocation_metadata)
-            except UnauthenticatedError as error:
-                return self._to_refusal(
-                    path[:_MAX_LOGGED_PATH] if method is None else method.name, error
-                )
+            except Exception as error:  # noqa: BLE001  # of others grpc.aio would send the text
+                name = path[:_MAX_LOGGED_PATH] if method is None else method.name
+                return self._to_refusal(name, error)
         return None if method is None else method.to_handler(key_name)
 
     def _to_method(
@@ -149,11 +147,14 @@ class Boundary(grpc.GenericRpcHandler):
 
         return _Method(name, needs_key, to_handler)
 
-    def _to_refusal(self, name: str, error: UnauthenticatedError) -> RpcHandler:
+    def _to_refusal(self, name: str, error: Exception) -> RpcHandler:
+        async def fail() -> None:
+            raise error
+
         # Of a stream gRPC awaits no request before it calls the handler.
         async def refuse(raws: AsyncIterator[bytes], context: Context) -> None:
             call = self._open_call(context, name, "", logging.INFO)
-            await _abort(call, context, to_status(error))
+            await self._answer(call, context, True, fail)
 
         return grpc.stream_stream_rpc_method_handler(refuse)
 
@@ -194,12 +195,9 @@ class Boundary(grpc.GenericRpcHandler):
         else:
             _log_call(call, "OK")
             return response
-        return await _abort(call, context, status)
-
-
-async def _abort(call: Call, context: Context, status: RpcStatus) -> Never:
-    _log_call(call, status.code.name, status)
-    await context.abort(status.code, status.message, (*status.trailers, call.id_header()))
+        _log_call(call, status.code.name, status)
+        trailers = (*status.trailers, call.id_header())
+        return await context.abort(status.code, status.message, trailers)  # it always raises
 
 
 async def _work_in_time(

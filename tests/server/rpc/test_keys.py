@@ -6,6 +6,7 @@ import logging
 
 import grpc
 import hpack
+import psutil
 import pytest
 import pytest_asyncio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -13,6 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import model_service_pb2
+from headrace_server.api_keys import ApiKeys
 from headrace_server.rpc.boundary import Boundary
 from headrace_server.rpc.callers import Callers
 from headrace_server.rpc.calls import Calls
@@ -231,6 +233,20 @@ async def test_a_path_that_does_not_exist_is_cut_in_the_log(under, caplog):
     assert line["method"] == "/" + "x" * 127
 
 
+async def test_a_fault_in_the_check_of_a_key_is_internal(under, monkeypatch):
+    """Whoever calls learns nothing of it, and is not let in."""
+
+    def fail(*_):
+        raise ValueError("secret /etc/passwd")
+
+    monkeypatch.setattr(ApiKeys, "find", fail)
+    error = await failure(
+        under.inference.Tokenize(pb.TokenizeRequest(text="a"), metadata=bearer(KEY))
+    )
+    assert (error.code, error.reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
+    assert "secret" not in str(error)
+
+
 async def test_a_refused_call_leaves_nothing(under):
     """Thousands of them are no calls in progress."""
     calls = [
@@ -240,6 +256,17 @@ async def test_a_refused_call_leaves_nothing(under):
     for call in calls:
         assert (await failure(call)).code is grpc.StatusCode.UNAUTHENTICATED
     assert under.server.calls.num_live == 0
+
+
+async def test_the_processes_of_the_server_are_not_told_the_keys(monkeypatch):
+    """What runs models and grammars has no use for them, and their environment can be read."""
+    monkeypatch.setenv("HEADRACE_API_KEY", KEY)
+    monkeypatch.setenv("HEADRACE_GATEWAY_API_KEY", KEY)
+    monkeypatch.setenv("OTHER_SETTING", "kept")
+    async with running_server("--api-key", KEY) as under:
+        environment = psutil.Process(under.backend.engine_pid).environ()
+    assert environment["OTHER_SETTING"] == "kept"
+    assert not environment.keys() & {"HEADRACE_API_KEY", "HEADRACE_GATEWAY_API_KEY"}
 
 
 async def test_a_changed_file_of_keys_holds_from_the_next_second(tmp_path, caplog):
