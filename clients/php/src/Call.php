@@ -1,0 +1,153 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Headrace;
+
+use CurlHandle;
+use UnexpectedValueException;
+
+/** One call of gRPC over HTTP/2: the messages as they come, the headers and the status. */
+final class Call
+{
+    private string $buffer = '';
+    /** @var list<string> the messages that have come and are not read yet */
+    private array $messages = [];
+    /** @var array<string, string> */
+    private array $headers = [];
+    /** @var array<string, string> */
+    private array $trailers = [];
+    private bool $hasHeaders = false;
+    private ?Status $status = null;
+
+    /** @internal Channel makes calls. */
+    public function __construct(
+        private readonly Channel $channel,
+        public readonly CurlHandle $handle,
+        private readonly ?float $deadline,
+    ) {
+    }
+
+    /** Packs a message as gRPC sends it. */
+    public static function frame(string $message, bool $gzip = false): string
+    {
+        $message = $gzip ? gzencode($message) : $message;
+
+        return pack('CN', $gzip ? 1 : 0, strlen($message)) . $message;
+    }
+
+    /** Waits for the next message; null where the call has ended. */
+    public function read(): ?string
+    {
+        while ($this->messages === [] && $this->status === null) {
+            $this->channel->wait();
+        }
+
+        return array_shift($this->messages);
+    }
+
+    /** Waits for the headers of the response, and returns those that are text.
+     *
+     * @return array<string, string>
+     */
+    public function headers(): array
+    {
+        while (!$this->hasHeaders && $this->status === null) {
+            $this->channel->wait();
+        }
+
+        return $this->headers;
+    }
+
+    /** Waits for the end of the call. */
+    public function status(): Status
+    {
+        while ($this->status === null) {
+            $this->channel->wait();
+        }
+
+        return $this->status;
+    }
+
+    /** Whether a message or the end can be read without waiting. */
+    public function isReady(): bool
+    {
+        return $this->messages !== [] || $this->status !== null;
+    }
+
+    /** Ends the call at the server, too, if it has not ended. */
+    public function cancel(): void
+    {
+        if ($this->status === null) {
+            $this->status = new Status('CANCELLED', 'The call was cancelled.');
+            $this->channel->drop($this);
+        }
+    }
+
+    /** @internal Takes a line of headers or trailers. */
+    public function takeHeader(string $line): int
+    {
+        if (trim($line) === '') {
+            $this->hasHeaders = true;
+            if (isset($this->headers['grpc-status'])) { // a response without messages has only these
+                [$this->trailers, $this->headers] = [$this->headers, []];
+            }
+        } elseif (str_contains($line, ': ')) {
+            [$name, $value] = explode(': ', rtrim($line, "\r\n"), 2);
+            $name = strtolower($name);
+            $value = str_ends_with($name, '-bin') ? base64_decode($value) : $value;
+            $block = $this->hasHeaders ? 'trailers' : 'headers';
+            $this->$block[$name] = isset($this->$block[$name]) ? "{$this->$block[$name]}, $value" : $value;
+        }
+
+        return strlen($line);
+    }
+
+    /** @internal Takes a piece of the body. */
+    public function takeData(string $piece): int
+    {
+        $this->buffer .= $piece;
+        $at = 0;
+        while (strlen($this->buffer) >= $at + 5) {
+            ['packed' => $packed, 'size' => $size] = unpack('Cpacked/Nsize', $this->buffer, $at);
+            if (strlen($this->buffer) < $at + 5 + $size) {
+                break;
+            }
+            $message = substr($this->buffer, $at + 5, $size);
+            $this->messages[] = $packed === 1 ? self::unpacked($message) : $message;
+            $at += 5 + $size;
+        }
+        $this->buffer = substr($this->buffer, $at);
+
+        return strlen($piece);
+    }
+
+    /** @internal Ends a call that is not sent. */
+    public function fail(Status $status): void
+    {
+        $this->status = $status;
+    }
+
+    /** @internal Takes the end of the transfer. */
+    public function end(int $error, string $text): void
+    {
+        $this->status = match (true) {
+            isset($this->trailers['grpc-status']) => Status::ofTrailers($this->trailers),
+            // A server that keeps to the deadline may reset the stream before it is here.
+            $error !== CURLE_OK && $this->deadline !== null && microtime(true) >= $this->deadline
+                => Status::ofCurl(CURLE_OPERATION_TIMEDOUT, $text),
+            $error !== CURLE_OK => Status::ofCurl($error, $text),
+            default => Status::ofHttp((int) curl_getinfo($this->handle, CURLINFO_RESPONSE_CODE)),
+        };
+    }
+
+    private static function unpacked(string $message): string
+    {
+        $plain = gzdecode($message);
+        if ($plain === false) {
+            throw new UnexpectedValueException('a message is not packed with gzip');
+        }
+
+        return $plain;
+    }
+}
