@@ -90,8 +90,8 @@ def _set_endpoints(cluster, addresses) -> None:
     endpoints = []
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if cluster["type"] == "STRICT_DNS":
-            host = "localhost"  # a name, as DNS wants one
+        if "cluster_type" in cluster:
+            host = "localhost"  # a name, which is for DNS
         socket_address = {"address": host, "port_value": int(port)}
         endpoints.append({"endpoint": {"address": {"socket_address": socket_address}}})
     cluster["load_assignment"]["endpoints"] = [{"lb_endpoints": endpoints}]

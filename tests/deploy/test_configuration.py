@@ -5,6 +5,7 @@ import sys
 import sysconfig
 
 import pytest
+import yaml
 
 from tests.deploy.certificates import write_certificates
 from tests.deploy.envoy_config import ENVOY, ROOT, EnvoyFolder
@@ -23,13 +24,19 @@ def test_envoy_takes_the_bootstrap(tmp_path, variant):
     assert (result.returncode, "OK" in result.stderr + result.stdout) == (0, True), result.stderr
 
 
-@pytest.mark.parametrize("variant", ["plain", "tls", "mtls"])
+@pytest.mark.parametrize("variant", ["plain", "tls", "mtls", "kubernetes"])
 async def test_envoy_takes_every_file(tmp_path, variant):
     """Envoy has no complaint on what the bootstrap refers to, which is not validated with it."""
     write_certificates(tmp_path / "certs")
     async with running_envoy(variant, ["127.0.0.1:1"], certificates=tmp_path / "certs") as envoy:
         assert envoy.warnings == []
-        assert set(envoy.ports) == {"public", "internal"} | ({variant} - {"plain"})
+        assert set(envoy.ports) == {"public", "internal"} | ({variant} & {"tls", "mtls"})
+
+
+def test_the_admin_port_is_for_this_machine_only():
+    """Whoever reaches it can stop Envoy; the manifests run the same file."""
+    address = yaml.safe_load((ENVOY / "envoy.yaml").read_text())["admin"]["address"]
+    assert address["socket_address"]["address"] == "127.0.0.1"
 
 
 def test_the_descriptors_are_those_of_the_contract(tmp_path):
