@@ -15,7 +15,7 @@ from headrace_server.certificates import TlsConfig
 from headrace_server.config_file import ConfigFileError, read_config_file
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
 from headrace_server.flag_values import FlagValueError
-from headrace_server.flags import BACKEND, CONFIG, FLAGS, Flag
+from headrace_server.flags import BACKEND, CONFIG, FLAGS
 from headrace_server.metrics import MetricsConfig
 from headrace_server.rpc.channel_options import ConnectionConfig
 from headrace_server.text.parsing.formats import ToolCallFormat
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headrace_server.api_keys import ApiKey
+    from headrace_server.flag import Flag
 
 DEFAULT_MODEL_NAME: Final = "smollm2-135m-instruct"
 SIMULATED_MODEL_NAME: Final = "simulated"

@@ -1,12 +1,12 @@
-"""The flags of the server, each with its environment variable."""
+"""The flags of the server, by the groups of its help."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from headrace_server.backends.native import AdmissionLimits, SupervisionLimits
 from headrace_server.engine.settings import EngineSettings, SimulatedSettings
+from headrace_server.flag import Flag
 from headrace_server.flag_values import (
     api_key,
     config_file,
@@ -26,53 +26,7 @@ from headrace_server.flag_values import (
 from headrace_server.text.parsing.formats import ToolCallFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A flag of the command line.
-
-    Args:
-        name: with its dashes.
-        read: turns the text of a value into the value, or raises `FlagValueError`.
-        default: the value when neither the flag nor its variable is given.
-        help: what it is for.
-        shown_default: the default in words, where its value does not say it.
-        metavar: what stands for the value in the help; None for a flag without a value.
-        is_list: it takes several values.
-        backend: the only backend on which it has an effect.
-        own_variable: the environment variable, where the one after the name belongs to
-            the gateway's flag.
-        file_names: its names in a configuration file, the first wins, where they are others
-            because `headrace serve` has others.
-    """
-
-    name: str
-    read: Callable[[str], Any]
-    default: Any
-    help: str
-    shown_default: str | None = None
-    metavar: str | None = "N"
-    is_list: bool = False
-    backend: Literal["native", "simulated"] | None = None
-    own_variable: str | None = None
-    file_names: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """The name as an identifier."""
-        return self.name.removeprefix("--").replace("-", "_")
-
-    @property
-    def variable(self) -> str:
-        """The environment variable; the flag wins over it."""
-        return self.own_variable or f"HEADRACE_{self.key.upper()}"
-
-    @property
-    def names_in_file(self) -> tuple[str, ...]:
-        """What it may be called in a configuration file."""
-        return self.file_names or (self.name.removeprefix("--"),)
+    from collections.abc import Mapping
 
 
 _ENGINE: Final = EngineSettings()
