@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import ssl
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import inference_service_pb2_grpc
+from headrace_server.rpc.channel_options import ConnectionConfig
 from tests.server.running_server import (
     BOUND_SECONDS,
     collect,
@@ -131,6 +133,43 @@ async def test_a_certificate_of_another_host_is_not_taken(files, authority):
         options = (("grpc.ssl_target_name_override", "model.example"),)
         async with open_channel(under.address, credentials, options) as channel:
             assert await tokenize(channel) == 2
+
+
+async def test_old_versions_of_tls_are_not_spoken(files, authority):
+    """1.2 and 1.3 are."""
+    async with running_server(*files.flags) as under:
+        versions = ssl.TLSVersion
+        assert await is_spoken(under.address, versions.TLSv1_2)
+        assert await is_spoken(under.address, versions.TLSv1_3)
+        assert not await is_spoken(under.address, versions.TLSv1_1)
+
+
+async def is_spoken(address, version):
+    """Tell whether a handshake of one version succeeds."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # the client would not speak 1.1 by itself
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        context.minimum_version = context.maximum_version = version
+    host, _, port = address.rpartition(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    except (ssl.SSLError, ConnectionError):
+        return False
+    writer.close()
+    return True
+
+
+async def test_a_client_that_never_shakes_hands_is_dropped(files):
+    """Silent connections to the port would be kept for ever."""
+    connection = ConnectionConfig(handshake_seconds=0.2)
+    async with running_server(*files.flags, connection=connection) as under:
+        host, _, port = under.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        async with asyncio.timeout(BOUND_SECONDS):
+            assert await reader.read() == b""
+        writer.close()
 
 
 async def test_keys_are_asked_for_over_tls_too(files, authority):
