@@ -19,8 +19,8 @@ const _ = grpc.SupportPackageIsVersion7
 type InferenceServiceClient interface {
 	// Generate continues a prompt and streams the answer as it is made.
 	Generate(ctx context.Context, in *GenerateRequest, opts ...grpc.CallOption) (InferenceService_GenerateClient, error)
-	// Tokenize turns a prompt into token ids. With a chat it shows what the model
-	// would be given.
+	// Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+	// model would be given.
 	Tokenize(ctx context.Context, in *TokenizeRequest, opts ...grpc.CallOption) (*TokenizeResponse, error)
 	// Detokenize turns token ids into text.
 	Detokenize(ctx context.Context, in *DetokenizeRequest, opts ...grpc.CallOption) (*DetokenizeResponse, error)
@@ -90,8 +90,8 @@ func (c *inferenceServiceClient) Detokenize(ctx context.Context, in *DetokenizeR
 type InferenceServiceServer interface {
 	// Generate continues a prompt and streams the answer as it is made.
 	Generate(*GenerateRequest, InferenceService_GenerateServer) error
-	// Tokenize turns a prompt into token ids. With a chat it shows what the model
-	// would be given.
+	// Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+	// model would be given.
 	Tokenize(context.Context, *TokenizeRequest) (*TokenizeResponse, error)
 	// Detokenize turns token ids into text.
 	Detokenize(context.Context, *DetokenizeRequest) (*DetokenizeResponse, error)

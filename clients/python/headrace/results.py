@@ -44,6 +44,7 @@ class Capability(StrEnum):
         CONSTRAINT: give its answers a form.
         TOOLS: call tools.
         REASONING: tell its reasoning apart from its answer.
+        INFILL: fill the gap between a text and its `suffix`.
         UNKNOWN: something newer than this client.
     """
 
@@ -52,6 +53,7 @@ class Capability(StrEnum):
     CONSTRAINT = "constraint"
     TOOLS = "tools"
     REASONING = "reasoning"
+    INFILL = "infill"
     UNKNOWN = "unknown"
 
 

@@ -17,7 +17,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class GenerateRequest(_message.Message):
-    __slots__ = ("model", "request_id", "text", "token_ids", "chat", "sampling", "stopping", "output", "max_queue_duration", "max_duration", "constraint", "priority", "cache_salt", "add_special_tokens")
+    __slots__ = ("model", "request_id", "text", "token_ids", "chat", "sampling", "stopping", "output", "max_queue_duration", "max_duration", "constraint", "priority", "cache_salt", "add_special_tokens", "suffix")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class GenerateRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     CACHE_SALT_FIELD_NUMBER: _ClassVar[int]
     ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SUFFIX_FIELD_NUMBER: _ClassVar[int]
     model: str
     request_id: str
     text: str
@@ -46,7 +47,8 @@ class GenerateRequest(_message.Message):
     priority: int
     cache_salt: str
     add_special_tokens: bool
-    def __init__(self, model: _Optional[str] = ..., request_id: _Optional[str] = ..., text: _Optional[str] = ..., token_ids: _Optional[_Union[_prompt_pb2.TokenIds, _Mapping]] = ..., chat: _Optional[_Union[_prompt_pb2.Chat, _Mapping]] = ..., sampling: _Optional[_Union[_sampling_pb2.Sampling, _Mapping]] = ..., stopping: _Optional[_Union[_stopping_pb2.Stopping, _Mapping]] = ..., output: _Optional[_Union[_output_pb2.Output, _Mapping]] = ..., max_queue_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraint: _Optional[_Union[_constraint_pb2.Constraint, _Mapping]] = ..., priority: _Optional[int] = ..., cache_salt: _Optional[str] = ..., add_special_tokens: _Optional[bool] = ...) -> None: ...
+    suffix: str
+    def __init__(self, model: _Optional[str] = ..., request_id: _Optional[str] = ..., text: _Optional[str] = ..., token_ids: _Optional[_Union[_prompt_pb2.TokenIds, _Mapping]] = ..., chat: _Optional[_Union[_prompt_pb2.Chat, _Mapping]] = ..., sampling: _Optional[_Union[_sampling_pb2.Sampling, _Mapping]] = ..., stopping: _Optional[_Union[_stopping_pb2.Stopping, _Mapping]] = ..., output: _Optional[_Union[_output_pb2.Output, _Mapping]] = ..., max_queue_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraint: _Optional[_Union[_constraint_pb2.Constraint, _Mapping]] = ..., priority: _Optional[int] = ..., cache_salt: _Optional[str] = ..., add_special_tokens: _Optional[bool] = ..., suffix: _Optional[str] = ...) -> None: ...
 
 class GenerateResponse(_message.Message):
     __slots__ = ("prompt", "deltas", "usage", "timing", "prompt_logprobs")
@@ -109,18 +111,20 @@ class Timing(_message.Message):
     def __init__(self, queue: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., first_token: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., total: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class TokenizeRequest(_message.Message):
-    __slots__ = ("model", "text", "token_ids", "chat", "add_special_tokens")
+    __slots__ = ("model", "text", "token_ids", "chat", "add_special_tokens", "suffix")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TOKEN_IDS_FIELD_NUMBER: _ClassVar[int]
     CHAT_FIELD_NUMBER: _ClassVar[int]
     ADD_SPECIAL_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SUFFIX_FIELD_NUMBER: _ClassVar[int]
     model: str
     text: str
     token_ids: _prompt_pb2.TokenIds
     chat: _prompt_pb2.Chat
     add_special_tokens: bool
-    def __init__(self, model: _Optional[str] = ..., text: _Optional[str] = ..., token_ids: _Optional[_Union[_prompt_pb2.TokenIds, _Mapping]] = ..., chat: _Optional[_Union[_prompt_pb2.Chat, _Mapping]] = ..., add_special_tokens: _Optional[bool] = ...) -> None: ...
+    suffix: str
+    def __init__(self, model: _Optional[str] = ..., text: _Optional[str] = ..., token_ids: _Optional[_Union[_prompt_pb2.TokenIds, _Mapping]] = ..., chat: _Optional[_Union[_prompt_pb2.Chat, _Mapping]] = ..., add_special_tokens: _Optional[bool] = ..., suffix: _Optional[str] = ...) -> None: ...
 
 class TokenizeResponse(_message.Message):
     __slots__ = ("token_ids", "token_count", "text")

@@ -19,12 +19,14 @@ class Capability(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CAPABILITY_CONSTRAINT: _ClassVar[Capability]
     CAPABILITY_TOOLS: _ClassVar[Capability]
     CAPABILITY_REASONING: _ClassVar[Capability]
+    CAPABILITY_INFILL: _ClassVar[Capability]
 CAPABILITY_UNSPECIFIED: Capability
 CAPABILITY_COMPLETION: Capability
 CAPABILITY_CHAT: Capability
 CAPABILITY_CONSTRAINT: Capability
 CAPABILITY_TOOLS: Capability
 CAPABILITY_REASONING: Capability
+CAPABILITY_INFILL: Capability
 
 class Model(_message.Message):
     __slots__ = ("name", "aliases", "context_length", "vocabulary_size", "default_sampling", "end_of_text_token_ids", "capabilities", "tokenizer_fingerprint", "ready_time")

@@ -32,7 +32,7 @@ from headrace.v1 import stopping_pb2 as headrace_dot_v1_dot_stopping__pb2
 from headrace.v1 import tool_pb2 as headrace_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#headrace/v1/inference_service.proto\x12\x0bheadrace.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cheadrace/v1/constraint.proto\x1a\x1aheadrace/v1/logprobs.proto\x1a\x18headrace/v1/output.proto\x1a\x18headrace/v1/prompt.proto\x1a\x1aheadrace/v1/sampling.proto\x1a\x1aheadrace/v1/stopping.proto\x1a\x16headrace/v1/tool.proto\"\x87\x04\n\x0fGenerateRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x04 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x12\'\n\x08sampling\x18\x06 \x01(\x0b\x32\x15.headrace.v1.Sampling\x12\'\n\x08stopping\x18\x07 \x01(\x0b\x32\x15.headrace.v1.Stopping\x12#\n\x06output\x18\x08 \x01(\x0b\x32\x13.headrace.v1.Output\x12\x35\n\x12max_queue_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmax_duration\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\nconstraint\x18\x0b \x01(\x0b\x32\x17.headrace.v1.Constraint\x12\x10\n\x08priority\x18\x0c \x01(\x05\x12\x12\n\ncache_salt\x18\r \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x0e \x01(\x08H\x01\x88\x01\x01\x42\x08\n\x06promptB\x15\n\x13_add_special_tokens\"\xe5\x01\n\x10GenerateResponse\x12\'\n\x06prompt\x18\x01 \x01(\x0b\x32\x17.headrace.v1.PromptInfo\x12+\n\x06\x64\x65ltas\x18\x02 \x03(\x0b\x32\x1b.headrace.v1.CandidateDelta\x12!\n\x05usage\x18\x03 \x01(\x0b\x32\x12.headrace.v1.Usage\x12#\n\x06timing\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Timing\x12\x33\n\x0fprompt_logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\"=\n\nPromptInfo\x12\x13\n\x0btoken_count\x18\x01 \x01(\x05\x12\x1a\n\x12\x63\x61\x63hed_token_count\x18\x02 \x01(\x05\"\xe5\x01\n\x0e\x43\x61ndidateDelta\x12\x17\n\x0f\x63\x61ndidate_index\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x11\n\ttoken_ids\x18\x03 \x03(\x05\x12#\n\x06\x66inish\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Finish\x12,\n\x08logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\x12.\n\ntool_calls\x18\x06 \x03(\x0b\x32\x1a.headrace.v1.ToolCallDelta\x12\x16\n\x0ereasoning_text\x18\x07 \x01(\t\"^\n\x05Usage\x12\x1a\n\x12prompt_token_count\x18\x01 \x01(\x05\x12\x1a\n\x12output_token_count\x18\x02 \x01(\x05\x12\x1d\n\x15reasoning_token_count\x18\x03 \x01(\x05\"\x8c\x01\n\x06Timing\x12(\n\x05queue\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x66irst_token\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05total\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xc1\x01\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x03 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x04 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x05 \x01(\x08H\x01\x88\x01\x01\x42\x08\n\x06promptB\x15\n\x13_add_special_tokens\"H\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\x05\x12\x13\n\x0btoken_count\x18\x02 \x01(\x05\x12\x0c\n\x04text\x18\x03 \x01(\t\"u\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\x05\x12#\n\x16include_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x19\n\x17_include_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t2\xf5\x01\n\x10InferenceService\x12I\n\x08Generate\x12\x1c.headrace.v1.GenerateRequest\x1a\x1d.headrace.v1.GenerateResponse0\x01\x12G\n\x08Tokenize\x12\x1c.headrace.v1.TokenizeRequest\x1a\x1d.headrace.v1.TokenizeResponse\x12M\n\nDetokenize\x12\x1e.headrace.v1.DetokenizeRequest\x1a\x1f.headrace.v1.DetokenizeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#headrace/v1/inference_service.proto\x12\x0bheadrace.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cheadrace/v1/constraint.proto\x1a\x1aheadrace/v1/logprobs.proto\x1a\x18headrace/v1/output.proto\x1a\x18headrace/v1/prompt.proto\x1a\x1aheadrace/v1/sampling.proto\x1a\x1aheadrace/v1/stopping.proto\x1a\x16headrace/v1/tool.proto\"\x97\x04\n\x0fGenerateRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x04 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x05 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x12\'\n\x08sampling\x18\x06 \x01(\x0b\x32\x15.headrace.v1.Sampling\x12\'\n\x08stopping\x18\x07 \x01(\x0b\x32\x15.headrace.v1.Stopping\x12#\n\x06output\x18\x08 \x01(\x0b\x32\x13.headrace.v1.Output\x12\x35\n\x12max_queue_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cmax_duration\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\nconstraint\x18\x0b \x01(\x0b\x32\x17.headrace.v1.Constraint\x12\x10\n\x08priority\x18\x0c \x01(\x05\x12\x12\n\ncache_salt\x18\r \x01(\t\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x0e \x01(\x08H\x01\x88\x01\x01\x12\x0e\n\x06suffix\x18\x0f \x01(\tB\x08\n\x06promptB\x15\n\x13_add_special_tokens\"\xe5\x01\n\x10GenerateResponse\x12\'\n\x06prompt\x18\x01 \x01(\x0b\x32\x17.headrace.v1.PromptInfo\x12+\n\x06\x64\x65ltas\x18\x02 \x03(\x0b\x32\x1b.headrace.v1.CandidateDelta\x12!\n\x05usage\x18\x03 \x01(\x0b\x32\x12.headrace.v1.Usage\x12#\n\x06timing\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Timing\x12\x33\n\x0fprompt_logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\"=\n\nPromptInfo\x12\x13\n\x0btoken_count\x18\x01 \x01(\x05\x12\x1a\n\x12\x63\x61\x63hed_token_count\x18\x02 \x01(\x05\"\xe5\x01\n\x0e\x43\x61ndidateDelta\x12\x17\n\x0f\x63\x61ndidate_index\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x11\n\ttoken_ids\x18\x03 \x03(\x05\x12#\n\x06\x66inish\x18\x04 \x01(\x0b\x32\x13.headrace.v1.Finish\x12,\n\x08logprobs\x18\x05 \x03(\x0b\x32\x1a.headrace.v1.TokenLogprobs\x12.\n\ntool_calls\x18\x06 \x03(\x0b\x32\x1a.headrace.v1.ToolCallDelta\x12\x16\n\x0ereasoning_text\x18\x07 \x01(\t\"^\n\x05Usage\x12\x1a\n\x12prompt_token_count\x18\x01 \x01(\x05\x12\x1a\n\x12output_token_count\x18\x02 \x01(\x05\x12\x1d\n\x15reasoning_token_count\x18\x03 \x01(\x05\"\x8c\x01\n\x06Timing\x12(\n\x05queue\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x66irst_token\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05total\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xd1\x01\n\x0fTokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x04text\x18\x02 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x03 \x01(\x0b\x32\x15.headrace.v1.TokenIdsH\x00\x12!\n\x04\x63hat\x18\x04 \x01(\x0b\x32\x11.headrace.v1.ChatH\x00\x12\x1f\n\x12\x61\x64\x64_special_tokens\x18\x05 \x01(\x08H\x01\x88\x01\x01\x12\x0e\n\x06suffix\x18\x06 \x01(\tB\x08\n\x06promptB\x15\n\x13_add_special_tokens\"H\n\x10TokenizeResponse\x12\x11\n\ttoken_ids\x18\x01 \x03(\x05\x12\x13\n\x0btoken_count\x18\x02 \x01(\x05\x12\x0c\n\x04text\x18\x03 \x01(\t\"u\n\x11\x44\x65tokenizeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x11\n\ttoken_ids\x18\x02 \x03(\x05\x12#\n\x16include_special_tokens\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x19\n\x17_include_special_tokens\"\"\n\x12\x44\x65tokenizeResponse\x12\x0c\n\x04text\x18\x01 \x01(\t2\xf5\x01\n\x10InferenceService\x12I\n\x08Generate\x12\x1c.headrace.v1.GenerateRequest\x1a\x1d.headrace.v1.GenerateResponse0\x01\x12G\n\x08Tokenize\x12\x1c.headrace.v1.TokenizeRequest\x1a\x1d.headrace.v1.TokenizeResponse\x12M\n\nDetokenize\x12\x1e.headrace.v1.DetokenizeRequest\x1a\x1f.headrace.v1.DetokenizeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,25 +40,25 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.inference_servi
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GENERATEREQUEST']._serialized_start=275
-  _globals['_GENERATEREQUEST']._serialized_end=794
-  _globals['_GENERATERESPONSE']._serialized_start=797
-  _globals['_GENERATERESPONSE']._serialized_end=1026
-  _globals['_PROMPTINFO']._serialized_start=1028
-  _globals['_PROMPTINFO']._serialized_end=1089
-  _globals['_CANDIDATEDELTA']._serialized_start=1092
-  _globals['_CANDIDATEDELTA']._serialized_end=1321
-  _globals['_USAGE']._serialized_start=1323
-  _globals['_USAGE']._serialized_end=1417
-  _globals['_TIMING']._serialized_start=1420
-  _globals['_TIMING']._serialized_end=1560
-  _globals['_TOKENIZEREQUEST']._serialized_start=1563
-  _globals['_TOKENIZEREQUEST']._serialized_end=1756
-  _globals['_TOKENIZERESPONSE']._serialized_start=1758
-  _globals['_TOKENIZERESPONSE']._serialized_end=1830
-  _globals['_DETOKENIZEREQUEST']._serialized_start=1832
-  _globals['_DETOKENIZEREQUEST']._serialized_end=1949
-  _globals['_DETOKENIZERESPONSE']._serialized_start=1951
-  _globals['_DETOKENIZERESPONSE']._serialized_end=1985
-  _globals['_INFERENCESERVICE']._serialized_start=1988
-  _globals['_INFERENCESERVICE']._serialized_end=2233
+  _globals['_GENERATEREQUEST']._serialized_end=810
+  _globals['_GENERATERESPONSE']._serialized_start=813
+  _globals['_GENERATERESPONSE']._serialized_end=1042
+  _globals['_PROMPTINFO']._serialized_start=1044
+  _globals['_PROMPTINFO']._serialized_end=1105
+  _globals['_CANDIDATEDELTA']._serialized_start=1108
+  _globals['_CANDIDATEDELTA']._serialized_end=1337
+  _globals['_USAGE']._serialized_start=1339
+  _globals['_USAGE']._serialized_end=1433
+  _globals['_TIMING']._serialized_start=1436
+  _globals['_TIMING']._serialized_end=1576
+  _globals['_TOKENIZEREQUEST']._serialized_start=1579
+  _globals['_TOKENIZEREQUEST']._serialized_end=1788
+  _globals['_TOKENIZERESPONSE']._serialized_start=1790
+  _globals['_TOKENIZERESPONSE']._serialized_end=1862
+  _globals['_DETOKENIZEREQUEST']._serialized_start=1864
+  _globals['_DETOKENIZEREQUEST']._serialized_end=1981
+  _globals['_DETOKENIZERESPONSE']._serialized_start=1983
+  _globals['_DETOKENIZERESPONSE']._serialized_end=2017
+  _globals['_INFERENCESERVICE']._serialized_start=2020
+  _globals['_INFERENCESERVICE']._serialized_end=2265
 # @@protoc_insertion_point(module_scope)

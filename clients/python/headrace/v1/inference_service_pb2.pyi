@@ -46,6 +46,7 @@ class GenerateRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     CACHE_SALT_FIELD_NUMBER: _builtins.int
     ADD_SPECIAL_TOKENS_FIELD_NUMBER: _builtins.int
+    SUFFIX_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The name of the model, or one of its aliases, at most 256 characters. Default:
     the served model.
@@ -71,6 +72,13 @@ class GenerateRequest(_message.Message):
     add_special_tokens: _builtins.bool
     """The switch that adds the tokens that the model has around a text, such as that of
     its start, with a prompt as text only. Default: true.
+    """
+    suffix: _builtins.str
+    """The text that comes after the answer, so that the model fills the gap between the
+    prompt and it; with a prompt as text only. It needs CAPABILITY_INFILL, and together
+    with prompt and output it must fit the context length. Control tokens of the model
+    that appear in the prompt or in the suffix are then read as plain text. Default:
+    none.
     """
     @_builtins.property
     def token_ids(self) -> _prompt_pb2.TokenIds:
@@ -126,10 +134,11 @@ class GenerateRequest(_message.Message):
         priority: _builtins.int = ...,
         cache_salt: _builtins.str = ...,
         add_special_tokens: _builtins.bool | None = ...,
+        suffix: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "add_special_tokens", b"add_special_tokens", "chat", b"chat", "constraint", b"constraint", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "output", b"output", "prompt", b"prompt", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "add_special_tokens", b"add_special_tokens", "cache_salt", b"cache_salt", "chat", b"chat", "constraint", b"constraint", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "model", b"model", "output", b"output", "priority", b"priority", "prompt", b"prompt", "request_id", b"request_id", "sampling", b"sampling", "stopping", b"stopping", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "add_special_tokens", b"add_special_tokens", "cache_salt", b"cache_salt", "chat", b"chat", "constraint", b"constraint", "max_duration", b"max_duration", "max_queue_duration", b"max_queue_duration", "model", b"model", "output", b"output", "priority", b"priority", "prompt", b"prompt", "request_id", b"request_id", "sampling", b"sampling", "stopping", b"stopping", "suffix", b"suffix", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__add_special_tokens: _TypeAlias = _typing.Literal["add_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__add_special_tokens: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens"]  # noqa: Y015
@@ -372,6 +381,7 @@ class TokenizeRequest(_message.Message):
     TOKEN_IDS_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
     ADD_SPECIAL_TOKENS_FIELD_NUMBER: _builtins.int
+    SUFFIX_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The name of the model, or one of its aliases, at most 256 characters. Default:
     the served model.
@@ -381,6 +391,10 @@ class TokenizeRequest(_message.Message):
     add_special_tokens: _builtins.bool
     """The switch that adds the tokens that the model has around a text, such as that of
     its start, with a prompt as text only. Default: true.
+    """
+    suffix: _builtins.str
+    """The text that follows the answer, as in GenerateRequest: the tokens are those that
+    the model would be given. Default: none.
     """
     @_builtins.property
     def token_ids(self) -> _prompt_pb2.TokenIds:
@@ -398,10 +412,11 @@ class TokenizeRequest(_message.Message):
         token_ids: _prompt_pb2.TokenIds | None = ...,
         chat: _prompt_pb2.Chat | None = ...,
         add_special_tokens: _builtins.bool | None = ...,
+        suffix: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "add_special_tokens", b"add_special_tokens", "chat", b"chat", "prompt", b"prompt", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "add_special_tokens", b"add_special_tokens", "chat", b"chat", "model", b"model", "prompt", b"prompt", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens", "add_special_tokens", b"add_special_tokens", "chat", b"chat", "model", b"model", "prompt", b"prompt", "suffix", b"suffix", "text", b"text", "token_ids", b"token_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__add_special_tokens: _TypeAlias = _typing.Literal["add_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__add_special_tokens: _TypeAlias = _typing.Literal["_add_special_tokens", b"_add_special_tokens"]  # noqa: Y015
@@ -426,8 +441,8 @@ class TokenizeResponse(_message.Message):
     token_count: _builtins.int
     """The number of tokens of the prompt."""
     text: _builtins.str
-    """The text that was tokenized: for a chat, the rendered template. Not set for
-    token ids.
+    """The text that was tokenized: for a chat, the rendered template; with a suffix, both
+    texts with the names of the control tokens round them. Not set for token ids.
     """
     @_builtins.property
     def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:

@@ -134,8 +134,8 @@ class InferenceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Tokenize(self, request, context):
-        """Tokenize turns a prompt into token ids. With a chat it shows what the model
-        would be given.
+        """Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+        model would be given.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

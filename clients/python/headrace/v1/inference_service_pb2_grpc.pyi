@@ -72,8 +72,8 @@ class InferenceServiceStub:
     Generate: _grpc.UnaryStreamMultiCallable[_inference_service_pb2.GenerateRequest, _inference_service_pb2.GenerateResponse]
     """Generate continues a prompt and streams the answer as it is made."""
     Tokenize: _grpc.UnaryUnaryMultiCallable[_inference_service_pb2.TokenizeRequest, _inference_service_pb2.TokenizeResponse]
-    """Tokenize turns a prompt into token ids. With a chat it shows what the model
-    would be given.
+    """Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+    model would be given.
     """
     Detokenize: _grpc.UnaryUnaryMultiCallable[_inference_service_pb2.DetokenizeRequest, _inference_service_pb2.DetokenizeResponse]
     """Detokenize turns token ids into text."""
@@ -122,8 +122,8 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
     Generate: _aio.UnaryStreamMultiCallable[_inference_service_pb2.GenerateRequest, _inference_service_pb2.GenerateResponse]  # type: ignore[assignment]
     """Generate continues a prompt and streams the answer as it is made."""
     Tokenize: _aio.UnaryUnaryMultiCallable[_inference_service_pb2.TokenizeRequest, _inference_service_pb2.TokenizeResponse]  # type: ignore[assignment]
-    """Tokenize turns a prompt into token ids. With a chat it shows what the model
-    would be given.
+    """Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+    model would be given.
     """
     Detokenize: _aio.UnaryUnaryMultiCallable[_inference_service_pb2.DetokenizeRequest, _inference_service_pb2.DetokenizeResponse]  # type: ignore[assignment]
     """Detokenize turns token ids into text."""
@@ -181,8 +181,8 @@ class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inference_service_pb2.TokenizeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inference_service_pb2.TokenizeResponse, _abc.Awaitable[_inference_service_pb2.TokenizeResponse]]:
-        """Tokenize turns a prompt into token ids. With a chat it shows what the model
-        would be given.
+        """Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+        model would be given.
         """
 
     @_abc_1.abstractmethod

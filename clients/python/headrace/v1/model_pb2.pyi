@@ -39,6 +39,10 @@ class _CapabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Capability
     """CAPABILITY_TOOLS: chats can have tools."""
     CAPABILITY_REASONING: _Capability.ValueType  # 5
     """CAPABILITY_REASONING: answers to chats can have reasoning."""
+    CAPABILITY_INFILL: _Capability.ValueType  # 6
+    """CAPABILITY_INFILL: there are control tokens to fill in the middle of a text, so that
+    a prompt can have a suffix.
+    """
 
 class Capability(_Capability, metaclass=_CapabilityEnumTypeWrapper):
     """Capability names something that a model can do."""
@@ -55,6 +59,10 @@ CAPABILITY_TOOLS: Capability.ValueType  # 4
 """CAPABILITY_TOOLS: chats can have tools."""
 CAPABILITY_REASONING: Capability.ValueType  # 5
 """CAPABILITY_REASONING: answers to chats can have reasoning."""
+CAPABILITY_INFILL: Capability.ValueType  # 6
+"""CAPABILITY_INFILL: there are control tokens to fill in the middle of a text, so that
+a prompt can have a suffix.
+"""
 Global___Capability: _TypeAlias = Capability  # noqa: Y015
 
 @_typing.final

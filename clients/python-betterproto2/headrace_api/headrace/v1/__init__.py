@@ -97,6 +97,12 @@ class Capability(betterproto2.Enum):
     CAPABILITY_REASONING: answers to chats can have reasoning.
     """
 
+    INFILL = 6
+    """
+    CAPABILITY_INFILL: there are control tokens to fill in the middle of a text, so that
+    a prompt can have a suffix.
+    """
+
     @classmethod
     def betterproto_value_to_renamed_proto_names(cls) -> dict[int, str]:
         return {
@@ -106,6 +112,7 @@ class Capability(betterproto2.Enum):
             3: "CAPABILITY_CONSTRAINT",
             4: "CAPABILITY_TOOLS",
             5: "CAPABILITY_REASONING",
+            6: "CAPABILITY_INFILL",
         }
 
     @classmethod
@@ -117,6 +124,7 @@ class Capability(betterproto2.Enum):
             "CAPABILITY_CONSTRAINT": 3,
             "CAPABILITY_TOOLS": 4,
             "CAPABILITY_REASONING": 5,
+            "CAPABILITY_INFILL": 6,
         }
 
 
@@ -847,6 +855,15 @@ class GenerateRequest(betterproto2.Message):
     its start, with a prompt as text only. Default: true.
     """
 
+    suffix: "str" = betterproto2.field(15, betterproto2.TYPE_STRING)
+    """
+    The text that comes after the answer, so that the model fills the gap between the
+    prompt and it; with a prompt as text only. It needs CAPABILITY_INFILL, and together
+    with prompt and output it must fit the context length. Control tokens of the model
+    that appear in the prompt or in the suffix are then read as plain text. Default:
+    none.
+    """
+
 
 default_message_pool.register_message("headrace.v1", "GenerateRequest", GenerateRequest)
 
@@ -1311,6 +1328,12 @@ class TokenizeRequest(betterproto2.Message):
     its start, with a prompt as text only. Default: true.
     """
 
+    suffix: "str" = betterproto2.field(6, betterproto2.TYPE_STRING)
+    """
+    The text that follows the answer, as in GenerateRequest: the tokens are those that
+    the model would be given. Default: none.
+    """
+
 
 default_message_pool.register_message("headrace.v1", "TokenizeRequest", TokenizeRequest)
 
@@ -1333,8 +1356,8 @@ class TokenizeResponse(betterproto2.Message):
 
     text: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
-    The text that was tokenized: for a chat, the rendered template. Not set for
-    token ids.
+    The text that was tokenized: for a chat, the rendered template; with a suffix, both
+    texts with the names of the control tokens round them. Not set for token ids.
     """
 
 
@@ -1615,8 +1638,8 @@ class InferenceServiceStub(betterproto2_grpclib.ServiceStub):
         metadata: "MetadataLike | None" = None,
     ) -> "TokenizeResponse":
         """
-        Tokenize turns a prompt into token ids. With a chat it shows what the model
-        would be given.
+        Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+        model would be given.
         """
 
         return await self._unary_unary(

@@ -53,8 +53,8 @@ module Headrace
 
         # Generate continues a prompt and streams the answer as it is made.
         rpc :Generate, ::Headrace::V1::GenerateRequest, stream(::Headrace::V1::GenerateResponse)
-        # Tokenize turns a prompt into token ids. With a chat it shows what the model
-        # would be given.
+        # Tokenize turns a prompt into token ids. With a chat or a suffix it shows what the
+        # model would be given.
         rpc :Tokenize, ::Headrace::V1::TokenizeRequest, ::Headrace::V1::TokenizeResponse
         # Detokenize turns token ids into text.
         rpc :Detokenize, ::Headrace::V1::DetokenizeRequest, ::Headrace::V1::DetokenizeResponse
