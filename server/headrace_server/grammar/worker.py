@@ -176,7 +176,10 @@ class Worker:
                 os.kill(fork.pid, signal.SIGKILL)
             elif fork.patient_time <= now and not fork.is_patient:
                 fork.is_patient = True
-                os.setpriority(os.PRIO_PROCESS, fork.pid, _NICENESS)
+                # Below the worker, which may have been started below others itself; the kernel
+                # takes what is beyond its range as the end of it.
+                niceness = os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS
+                os.setpriority(os.PRIO_PROCESS, fork.pid, niceness)
 
     def _send(self, message: Checked) -> None:
         self._connection.sendall(encode_frame(message))
