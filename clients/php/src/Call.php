@@ -10,6 +10,8 @@ use UnexpectedValueException;
 /** One call of gRPC over HTTP/2: the messages as they come, the headers and the status. */
 final class Call
 {
+    private const MAX_RESTARTS = 5;
+
     private string $buffer = '';
     /** @var list<string> the messages that have come and are not read yet */
     private array $messages = [];
@@ -18,6 +20,7 @@ final class Call
     /** @var array<string, string> */
     private array $trailers = [];
     private bool $hasHeaders = false;
+    private int $numRestarts = 0;
     private ?Status $status = null;
 
     /** @internal Channel makes calls. */
@@ -120,6 +123,18 @@ final class Call
         $this->buffer = substr($this->buffer, $at);
 
         return strlen($piece);
+    }
+
+    /** @internal Makes the call ready to be sent once more; false where that is over. */
+    public function restart(): bool
+    {
+        $millis = $this->deadline === null ? 0 : (int) (($this->deadline - microtime(true)) * 1000);
+        if ($this->hasHeaders || $millis < 0 || ++$this->numRestarts > self::MAX_RESTARTS) {
+            return false;
+        }
+        curl_setopt($this->handle, CURLOPT_TIMEOUT_MS, $this->deadline === null ? 0 : max(1, $millis));
+
+        return true;
     }
 
     /** @internal Ends a call that is not sent. */

@@ -12,6 +12,8 @@ use InvalidArgumentException;
 final class Channel
 {
     private const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
+    /** CURLE_HTTP2_STREAM, for which PHP has no name. */
+    private const STREAM_ERROR = 92;
 
     private CurlMultiHandle $multi;
     /** @var array<int, Call> the calls that have not ended, by their handles */
@@ -153,13 +155,28 @@ final class Channel
     {
         $hasEnded = false;
         while (($end = curl_multi_info_read($this->multi)) !== false) {
-            $call = $this->calls[spl_object_id($end['handle'])];
-            unset($this->calls[spl_object_id($end['handle'])]);
-            $call->end($end['result'], curl_error($end['handle']) ?: curl_strerror($end['result']));
-            curl_multi_remove_handle($this->multi, $end['handle']);
+            $handle = $end['handle'];
+            $call = $this->calls[spl_object_id($handle)];
+            curl_multi_remove_handle($this->multi, $handle);
+            if (self::isUnsent($handle, $end['result']) && $call->restart()) {
+                curl_multi_add_handle($this->multi, $handle);
+                continue;
+            }
+            unset($this->calls[spl_object_id($handle)]);
+            $call->end($end['result'], curl_error($handle) ?: curl_strerror($end['result']));
             $hasEnded = true;
         }
 
         return $hasEnded;
+    }
+
+    /**
+     * Whether a call was ended by the server before it had the request. Then curl loses the status,
+     * and, since nothing was done, the call can be made again.
+     */
+    private static function isUnsent(CurlHandle $handle, int $error): bool
+    {
+        return $error === self::STREAM_ERROR
+            && curl_getinfo($handle, CURLINFO_SIZE_UPLOAD) < curl_getinfo($handle, CURLINFO_CONTENT_LENGTH_UPLOAD);
     }
 }
