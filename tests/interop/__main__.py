@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
+import time
 
-from tests.interop import clients
+from tests.interop import clients, page
 from tests.interop.grounds import open_grounds
 from tests.interop.oracle import open_oracle
 from tests.interop.routes import ROUTES
 from tests.interop.suite import run
 from tests.interop.tell import tell_results
+from tests.interop.together import TOGETHER, run_together
+from tests.interop.uses import use_program
 
 
 def main() -> int:
@@ -20,17 +24,30 @@ def main() -> int:
         print(*_known_packages(), sep="\n")
         return 0
     chosen = [client for client in clients.CLIENTS if client.name in given.client]
-    for client in chosen:
-        print(f"==> {client.name}", file=sys.stderr)
-        if (said := clients.build(client)) is not None:
-            print(said, file=sys.stderr)
+    is_good = not [client for client in chosen if not _build(client)]
     if given.build:
-        return 0
-    missing = [told for client in chosen if (told := client.missing()) is not None]
-    print(*missing, sep="\n", file=sys.stderr)
+        return 0 if is_good else 1
+    present = [client for client in chosen if client.missing() is None]
+    for client in chosen:
+        if client not in present:
+            _tell(client.missing())
+            is_good = is_good and not (os.environ.get("CI") == "true" and client.is_installable())
     routes = [route for route in ROUTES if route.name in given.route]
-    is_good = asyncio.run(_run([c for c in chosen if c.missing() is None], routes))
-    return 0 if is_good and not missing else 1
+    results = asyncio.run(_run(present, routes))
+    print(page.route_tables(present, results))
+    for route in routes:
+        for client in present:
+            of_client = results[route.name][client.name].values()
+            told = tell_results(client, of_client, f"{route.name}, ")
+            is_good = is_good and not told
+            print(told, end="\n" if told else "")
+    if given.write and (present, routes) == (clients.CLIENTS, list(ROUTES)):
+        page.write(results)
+    elif given.write:
+        _tell(
+            f"{page.PAGE.name} stays as it is: it has all clients and routes, and this run had not."
+        )
+    return 0 if is_good else 1
 
 
 def _arguments() -> argparse.Namespace:
@@ -39,6 +56,9 @@ def _arguments() -> argparse.Namespace:
     routes = [route.name for route in ROUTES]
     parser.add_argument("--client", nargs="+", choices=names, default=names)
     parser.add_argument("--route", nargs="+", choices=routes, default=routes)
+    parser.add_argument(
+        "--write", action="store_true", help="write the matrix into docs/interop.md"
+    )
     parser.add_argument("--build", action="store_true", help="build the clients and do no more")
     parser.add_argument(
         "--packages", action="store_true", help="print the Debian packages that the clients need"
@@ -47,26 +67,37 @@ def _arguments() -> argparse.Namespace:
 
 
 def _known_packages() -> list[str]:
-    return sorted(
-        {
-            package
-            for client in clients.CLIENTS
-            if client.apt and clients.are_known(client.apt)
-            for package in client.apt
-        }
-    )
+    """The packages of all clients of which this machine knows all packages."""
+    known = [client.apt for client in clients.CLIENTS if clients.are_known(client.apt)]
+    return sorted({package for packages in known for package in packages})
 
 
-async def _run(chosen: list[clients.Client], routes: list) -> bool:
-    is_good = True
-    for route in routes:
-        async with open_oracle() as oracle, open_grounds(route, oracle) as grounds:
-            for client in chosen:
-                results = await run(client, grounds)
-                told = tell_results(client, results)
-                is_good = is_good and not told
-                print(f"{route.name}: {client.name}: {told or f'all {len(results)} went well'}")
-    return is_good
+def _build(client: clients.Client) -> bool:
+    began = time.monotonic()
+    said = clients.build(client)
+    _tell(f"==> {client.name} is built, {time.monotonic() - began:.0f} s" if said is None else said)
+    return said is None
+
+
+async def _run(present: list[clients.Client], routes: list) -> dict:
+    """Run everything; the results are by route, client and row."""
+    results: dict = {route.name: {client.name: {} for client in present} for route in routes}
+    async with open_oracle() as oracle:
+        for route in routes:
+            async with open_grounds(route, oracle) as grounds:
+                for client in present:
+                    began = time.monotonic()
+                    told = [*await run(client, grounds), *await use_program(client, grounds)]
+                    results[route.name][client.name] |= {each.scenario: each for each in told}
+                    _tell(f"==> {route.name}, {client.name}: {time.monotonic() - began:.0f} s")
+            for scenario in TOGETHER:
+                for name, result in (await run_together(present, route, oracle, scenario)).items():
+                    results[route.name][name][scenario.name] = result
+    return results
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

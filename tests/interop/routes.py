@@ -43,6 +43,8 @@ class Route:
         name: in the matrix.
         says: what it is, in a few words.
         open: starts a server with these flags and whatever is between it and the client.
+        has_programs: whether the programs are tried on it, too; they show the least and the most
+            flags of a client.
         ends_with_server: whether nobody listens when the server is gone.
         num_tries: how often the server sees a call that it refuses so that it may be sent again.
     """
@@ -50,6 +52,7 @@ class Route:
     name: str
     says: str
     open: Callable[..., AbstractAsyncContextManager[Way]]
+    has_programs: bool = False
     ends_with_server: bool = True
     num_tries: int = 1
 
@@ -88,7 +91,7 @@ async def _through_envoy(*flags: object) -> AsyncIterator[Way]:
             yield Way(wire.target, made.client_flags, wire, server)
 
 
-PLAIN = Route("plain", "without encryption", _straight())
+PLAIN = Route("plain", "without encryption", _straight(), has_programs=True)
 ROUTES = (
     PLAIN,
     Route(
@@ -100,6 +103,7 @@ ROUTES = (
         "mtls",
         "TLS with certificates of both sides",
         _straight(lambda made: made.mutual_server_flags, lambda made: made.mutual_client_flags),
+        has_programs=True,
     ),
     Route(
         "envoy",

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 _LONGEST_PROBLEM = 1500
 
 
-def tell_results(client: Client, results: Iterable[Result]) -> str:
+def tell_results(client: Client, results: Iterable[Result], where: str = "") -> str:
     """What went wrong, a paragraph for each scenario; nothing where nothing did."""
-    return "\n".join(_tell(result, client) for result in results if is_bad(result, client))
+    head = f"{where}{client.name}"
+    return "\n".join(_tell(result, head) for result in results if is_bad(result, client))
 
 
 def is_bad(result: Result, client: Client) -> bool:
@@ -26,7 +27,7 @@ def is_bad(result: Result, client: Client) -> bool:
     )
 
 
-def _tell(result: Result, client: Client) -> str:
+def _tell(result: Result, head: str) -> str:
     problems = list(result.problems)
     if not problems:
         problems = [
@@ -35,4 +36,4 @@ def _tell(result: Result, client: Client) -> str:
             else f"it cannot do it, which is not declared: {result.unsupported}"
         ]
     lines = [textwrap.shorten(problem, _LONGEST_PROBLEM) for problem in problems]
-    return "\n    ".join([f"{client.name}: {result.scenario}", *lines])
+    return "\n    ".join([f"{head}: {result.scenario}", *lines])

@@ -44,7 +44,9 @@ class Use:
 
 
 async def use_program(client: Client, grounds: Mapping[str, Ground]) -> list[Result]:
-    """Use the program of a client in all ways."""
+    """Use the program of a client in all ways, where its route is one for that."""
+    if not grounds["program"].route.has_programs:
+        return []
     results = []
     for use in USES:
         try:
