@@ -84,6 +84,8 @@ class ModelService:
             capabilities.append(model_pb2.CAPABILITY_TOOLS)
         if model.has_reasoning:
             capabilities.append(model_pb2.CAPABILITY_REASONING)
+        if model.fills_in:
+            capabilities.append(model_pb2.CAPABILITY_INFILL)
         message = model_pb2.Model(
             name=self._names.name,
             aliases=self._names.aliases,

@@ -52,7 +52,7 @@ def to_backend_request(
             return None
         # To read the prompt, the backend has to continue it.
         max_output_tokens = num_candidates = 1
-    end_of_text = () if stopping.ignore_end_of_text else model.end_of_text_token_ids
+    end_of_text = () if stopping.ignore_end_of_text else model.end_token_ids(request.prompt)
     return BackendRequest(
         request_id=request.request_id,
         prompt_token_ids=prompt_token_ids,

@@ -18,15 +18,17 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """A prompt given to the tokenizer as it is.
+    """A prompt given to the tokenizer as it is, or two texts whose gap the model fills.
 
     Args:
         text: of the prompt.
         add_special_tokens: whether it gets the tokens that the model has around a text.
+        suffix: the text after the gap; empty where there is none.
     """
 
     text: str
     add_special_tokens: bool = True
+    suffix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headrace_server.text.chat_template import ChatTemplate, TemplateSyntaxError
+from headrace_server.text.generation import TextPrompt
+from headrace_server.text.infill import find_infill_format
 from headrace_server.text.model_defaults import read_default_sampling, read_end_of_text_token_ids
 from headrace_server.text.model_files import ModelFileError, read_optional_json, read_text
 from headrace_server.text.template_traits import find_call_format, find_reasoning_tags
@@ -16,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from headrace_server.backends.interface import BackendModel
-    from headrace_server.text.generation import Sampling
+    from headrace_server.text.generation import Prompt, Sampling
+    from headrace_server.text.infill import InfillFormat
     from headrace_server.text.parsing.formats import ToolCallFormat
     from headrace_server.text.parsing.reasoning import ReasoningTags
 
@@ -38,6 +42,7 @@ class TextModel:
         default_sampling: every value but the seed is set.
         call_format: that in which the model calls tools by itself; None where it is not known.
         reasoning_tags: None where the model does not mark its reasoning.
+        infill_format: None where the model has no tokens to fill in the middle of a text.
     """
 
     tokenizer: Tokenizer
@@ -49,6 +54,7 @@ class TextModel:
     default_sampling: Sampling
     call_format: ToolCallFormat | None
     reasoning_tags: ReasoningTags | None
+    infill_format: InfillFormat | None
 
     @classmethod
     def load(
@@ -82,6 +88,7 @@ class TextModel:
             default_sampling=read_default_sampling(model.directory),
             call_format=call_format or find_call_format(tool_template),
             reasoning_tags=find_reasoning_tags(template),
+            infill_format=find_infill_format(partial(_known_token_id, model, tokenizer)),
         )
 
     @property
@@ -95,9 +102,27 @@ class TextModel:
         return self.reasoning_tags is not None
 
     @property
+    def fills_in(self) -> bool:
+        """Whether the model takes a text with a gap."""
+        return self.infill_format is not None
+
+    def end_token_ids(self, prompt: Prompt) -> frozenset[int]:
+        """Return the ids with which the model says that an answer to this prompt is done."""
+        ends = frozenset(self.end_of_text_token_ids)
+        if self.infill_format is None or not isinstance(prompt, TextPrompt) or not prompt.suffix:
+            return ends
+        return ends | self.infill_format.end_token_ids
+
+    @property
     def tokenizer_fingerprint(self) -> str:
         """The SHA-256 of tokenizer.json in hexadecimal."""
         return self.tokenizer.fingerprint
+
+
+def _known_token_id(model: BackendModel, tokenizer: Tokenizer, token: str) -> int | None:
+    """Return the id of a token that the weights know, too."""
+    token_id = tokenizer.token_id(token)
+    return token_id if token_id is not None and token_id < model.vocabulary_size else None
 
 
 def _end_of_text_token_ids(model: BackendModel, tokenizer: Tokenizer) -> tuple[int, ...]:

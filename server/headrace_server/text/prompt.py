@@ -46,7 +46,7 @@ def prompt_length(prompt: Prompt) -> int:
     """Return the number of characters, or of ids, from which a prompt is made."""
     match prompt:
         case TextPrompt():
-            return len(prompt.text)
+            return len(prompt.text) + len(prompt.suffix)
         case TokenPrompt(token_ids):
             return len(token_ids)
         case ChatPrompt():
@@ -60,7 +60,7 @@ def tokenize(
 
     Args:
         model: the model that is to read it.
-        prompt: text, token ids or a chat.
+        prompt: text, with a gap or without, token ids or a chat.
         within_context: whether a text that is much longer than the context is refused
             without tokenizing all of it.
         has_form: whether the answer has a form from its first token on, so that reasoning which
@@ -68,7 +68,7 @@ def tokenize(
 
     Raises:
         InvalidFieldError: the prompt is not Unicode, has no tokens or some that the
-            model does not know; or the model cannot render the chat.
+            model does not know; or the model cannot render the chat or fill a gap.
         ContextLengthExceededError: see `within_context`.
     """
     field = prompt_field(prompt)
@@ -78,7 +78,8 @@ def tokenize(
             tokenized = TokenizedPrompt(token_ids, None)
         case TextPrompt():
             _check_unicode(field, [prompt.text])
-            tokenized = _tokenize_text(model, prompt, max_tokens)
+            tokenize_text = _tokenize_gap if prompt.suffix else _tokenize_text
+            tokenized = tokenize_text(model, prompt, max_tokens)
         case ChatPrompt():
             closes_reasoning = has_form or prompt.tool_use.is_forced
             tokenized = _tokenize_chat(model, prompt, max_tokens, closes_reasoning)
@@ -132,6 +133,26 @@ def _tokenize_text(model: TextModel, prompt: TextPrompt, max_tokens: int | None)
     _check_length(model, "text", prompt.text, max_tokens)
     token_ids = model.tokenizer.encode(prompt.text, add_special_tokens=prompt.add_special_tokens)
     return TokenizedPrompt(tuple(token_ids), prompt.text)
+
+
+def _tokenize_gap(model: TextModel, prompt: TextPrompt, max_tokens: int | None) -> TokenizedPrompt:
+    infill_format = model.infill_format
+    if infill_format is None:
+        message = (
+            "suffix needs a model that fills in the middle, and this one has no control tokens "
+            "for it; leave it out."
+        )
+        raise InvalidFieldError("suffix", message)
+    _check_unicode("suffix", [prompt.suffix])
+    _check_length(model, "text", prompt.text, max_tokens)
+    _check_length(model, "suffix", prompt.suffix, max_tokens)
+    tokenizer = model.tokenizer
+    token_ids = infill_format.token_ids(
+        tokenizer.encode_before_gap(prompt.text),
+        tokenizer.encode_after_gap(prompt.suffix),
+        tokenizer.beginning if prompt.add_special_tokens else None,
+    )
+    return TokenizedPrompt(tuple(token_ids), infill_format.text(prompt.text, prompt.suffix))
 
 
 def _tokenize_chat(

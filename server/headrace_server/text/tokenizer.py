@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import tokenizers
 
 from headrace_server.text.control_tokens import ControlTokenFinder
-from headrace_server.text.detokenizer import TokenDecoder
+from headrace_server.text.detokenizer import SPACE_MARK, TokenDecoder
+from headrace_server.text.infill import CONTROL_TOKENS
 from headrace_server.text.model_files import ModelFileError, read_optional_json, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence, Set
     from pathlib import Path
 
     from headrace_server.text.control_tokens import MarkedText
@@ -30,6 +32,9 @@ SPECIAL_TOKEN_NAMES = (
     "mask_token",
 )
 
+# A character that no tokenizer joins with what follows, as Meta's code for Code Llama has it.
+_ANCHOR = "☺"
+
 
 class Tokenizer:
     """The tokenizer of a model; several threads may use it at once.
@@ -42,6 +47,9 @@ class Tokenizer:
         special_tokens: the tokens that tokenizer_config.json names, by name.
         decoder: tokens to text.
         fingerprint: the SHA-256 of tokenizer.json in hexadecimal.
+
+    Attributes:
+        beginning: the ids that the tokenizer adds to the start of a text.
     """
 
     def __init__(
@@ -60,6 +68,9 @@ class Tokenizer:
         self.decoder = decoder
         self.fingerprint = fingerprint
         self.control_tokens = ControlTokenFinder(tokenizer)
+        self._anchor_ids = self._encode_plain(_ANCHOR, is_first=True)
+        self._has_leading_space = _starts_with_space(tokenizer, self._anchor_ids)
+        self.beginning = _beginning(tokenizer)
 
     @classmethod
     def load(cls, directory: Path) -> Tokenizer:
@@ -76,6 +87,7 @@ class Tokenizer:
         tokenizer = _load(path, content)
         plain_tokenizer = _load(path, content)
         plain_tokenizer.encode_special_tokens = True
+        _mark_as_special(plain_tokenizer, CONTROL_TOKENS)
         boundary = secrets.token_hex(16)
         plain_tokenizer.add_tokens([tokenizers.AddedToken(boundary, normalized=False)])
         return cls(
@@ -116,6 +128,19 @@ class Tokenizer:
             token_ids += self._encode_plain(marked.text[start:end], is_first=start == 0)
             done = end
         return token_ids + self.encode(marked.text[done:], add_special_tokens=False)
+
+    def encode_before_gap(self, text: str) -> list[int]:
+        """Return the token ids of the text before a gap, in which control tokens are plain text.
+
+        A tokenizer that puts a space before a text does so; else a token goes before it.
+        """
+        return self._encode_plain(text, is_first=self._has_leading_space) if text else []
+
+    def encode_after_gap(self, text: str) -> list[int]:
+        """Return the token ids of the text after a gap: the same, but never with such a space."""
+        if not self._has_leading_space:
+            return self._encode_plain(text, is_first=False)
+        return self._encode_plain(_ANCHOR + text, is_first=True)[len(self._anchor_ids) :]
 
     def _plain_sections(self, marked: MarkedText) -> list[tuple[int, int]]:
         """Return what lies between two control tokens of the template and holds one of a caller."""
@@ -158,6 +183,25 @@ def _encode(tokenizer: tokenizers.Tokenizer, text: str, *, add_special_tokens: b
     [encoding] = tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
     token_ids: list[int] = encoding.ids
     return token_ids
+
+
+def _mark_as_special(tokenizer: tokenizers.Tokenizer, names: Set[str]) -> None:
+    """Mark added tokens as control tokens where the tokenizer's file does not."""
+    added = tokenizer.get_added_tokens_decoder().values()
+    unmarked = [token.content for token in added if token.content in names and not token.special]
+    tokenizer.add_special_tokens([tokenizers.AddedToken(name, special=True) for name in unmarked])
+
+
+def _starts_with_space(tokenizer: tokenizers.Tokenizer, token_ids: Sequence[int]) -> bool:
+    first = tokenizer.id_to_token(token_ids[0]) if token_ids else None
+    return first is not None and first.startswith(SPACE_MARK)
+
+
+def _beginning(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
+    """Return the ids of the tokens that are added to the start of a text."""
+    encoding = tokenizer.encode(_ANCHOR)
+    is_added = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+    return tuple(token_id for token_id, _ in takewhile(lambda pair: pair[1] == 1, is_added))
 
 
 def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:

@@ -43,10 +43,15 @@ def to_prompt(message: pb.GenerateRequest | pb.TokenizeRequest) -> Prompt:
         "add_special_tokens",
         "must not be set unless the prompt is text",
     )
+    require(
+        kind in ("text", None) or not message.suffix,
+        "suffix",
+        "must not be set unless the prompt is text",
+    )
     match kind:
         case "text":
             adds = message.add_special_tokens if message.HasField("add_special_tokens") else True
-            return TextPrompt(message.text, adds)
+            return TextPrompt(message.text, adds, message.suffix)
         case "token_ids":
             ids = message.token_ids.ids
             require(len(ids) > 0, "token_ids.ids", "must hold at least one token id")

@@ -365,3 +365,18 @@ def test_a_text_gets_the_tokens_around_it_unless_it_must_not(fields, expected):
     """The default is what the model was trained on, for an answer and for its tokens alone."""
     for message in (pb.GenerateRequest, pb.TokenizeRequest):
         assert to_prompt(message(text="a", **fields)) == TextPrompt("a", expected)
+
+
+def test_a_suffix_goes_with_a_text_only():
+    """Both requests take it, an empty one is none, and other prompts refuse it by its name."""
+    for message in (pb.GenerateRequest, pb.TokenizeRequest):
+        assert to_prompt(message(text="a", suffix="b")) == TextPrompt("a", suffix="b")
+        assert to_prompt(message(text="", suffix="b")) == TextPrompt("", suffix="b")
+        assert to_prompt(message(text="a", suffix="")) == TextPrompt("a")
+        for prompt in (
+            {"token_ids": {"ids": [1]}},
+            {"chat": {"messages": [{"role": USER, "content": "a"}]}},
+        ):
+            with pytest.raises(InvalidFieldError) as caught:
+                to_prompt(message(**prompt, suffix="b"))
+            assert caught.value.field == "suffix"
