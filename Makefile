@@ -5,7 +5,7 @@ STUBS := clients/python
 DESCRIPTORS := deploy/envoy/headrace.binpb
 
 .DEFAULT_GOAL := help
-.PHONY: help serve setup test clients check format lint types imports contract protos clean
+.PHONY: help serve setup test clients interop check format lint types imports contract protos clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,9 +20,13 @@ setup: ## Make the environment for development
 test: setup ## Run the tests (ARGS="tests/server -k name" for some)
 	@$(BIN)/pytest $(ARGS)
 
-clients: ## Install the stock clients and build the page that tests try, else left out
+clients: setup ## Install the stock clients and build those of clients/ that tests try, else left out
 	@tests/stock_clients/setup
 	@clients/web/build.sh
+	@$(BIN)/python -m tests.interop --build
+
+interop: setup ## Build the clients of clients/, try them all and write the matrix into docs/interop.md
+	@$(BIN)/python -m tests.interop --write
 
 check: lint types imports contract clients test ## Run everything that CI runs
 
