@@ -52,10 +52,10 @@ def test_flags_become_fields(generate, server):
         "--model small --temperature 0 --top-p 0.5 --top-k 7 --min-p 0.25 --seed -3 --max-tokens 9 "
         "--min-tokens 2 --stop END --stop . --include-stop --ignore-end-of-text --timeout 60 "
         "--presence-penalty 0.5 --frequency-penalty -0.5 --repetition-penalty 1.5 --candidates 1 "
-        "--regex a+ --logprobs 0 --priority -7 --cache-salt salt"
+        "--regex a+ --logprobs 0 --priority -7 --cache-salt salt --suffix ?"
     )
     generate("Hi", *flags.split())
-    expected = pb.GenerateRequest(model="small", text="Hi")
+    expected = pb.GenerateRequest(model="small", text="Hi", suffix="?")
     sampling, stopping = expected.sampling, expected.stopping
     sampling.temperature, sampling.top_p, sampling.top_k = 0, 0.5, 7
     sampling.min_p, sampling.seed = 0.25, -3
@@ -137,6 +137,24 @@ def test_a_refusal_names_the_flag(generate, server):
     result = generate("Hi", "--max-tokens=-1")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "headrace: --max-tokens must be at least 0.\n"
+
+
+def test_a_conversation_has_no_suffix(generate, server):
+    """The server is not asked what can only be refused."""
+    result = generate("Hi", "--chat", "--suffix", "?")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "headrace: --suffix does not go with --chat.\n"
+    assert server.calls == []
+
+
+def test_a_model_that_cannot_fill_in_is_told_by_the_flag(generate, server):
+    """The server's sentence begins with the flag."""
+    message = "suffix needs a model that fills in the middle."
+    refusal = Refusal(grpc.StatusCode.INVALID_ARGUMENT, message, "INVALID_FIELD", "suffix")
+    server.script = lambda request: iter([refusal])
+    result = generate("Hi", "--suffix", "?")
+    assert result.returncode == 2
+    assert result.stderr == f"headrace: --{message}\n"
 
 
 def test_an_answer_that_breaks_off_is_a_failure(generate, server):

@@ -10,11 +10,12 @@ from headrace.requests import (
     stream_request,
     tokenize_request,
 )
-from headrace.v1.inference_service_pb2 import GenerateRequest
+from headrace.v1.inference_service_pb2 import GenerateRequest, TokenizeRequest
 
 ALL_OPTIONS = {
     "model": "tiny",
     "add_special_tokens": False,
+    "suffix": " there",
     "temperature": 0.0,
     "top_p": 0.5,
     "top_k": 0,
@@ -51,6 +52,7 @@ ALL_FIELDS = """
     request_id: "label"
     text: "Hi"
     add_special_tokens: false
+    suffix: " there"
     sampling {
       temperature: 0 top_p: 0.5 top_k: 0 min_p: 0.25 seed: -9223372036854775808
       presence_penalty: 0 frequency_penalty: -0.5 repetition_penalty: 1.5
@@ -145,6 +147,12 @@ def test_messages_become_a_chat():
         continue_final_message: true
     """
     assert request.chat == Parse(expected, type(request.chat)())
+
+
+def test_a_suffix_is_tokenized_with_its_prompt():
+    """Both requests have it, since the tokens are those that the model is given."""
+    assert tokenize_request("a", {"suffix": "b"}) == TokenizeRequest(text="a", suffix="b")
+    assert generate_request("", {"suffix": "b"}).WhichOneof("prompt") == "text"
 
 
 @pytest.mark.parametrize("kind", ["messages", "token_ids"])

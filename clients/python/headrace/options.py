@@ -67,6 +67,8 @@ class PromptOptions(TypedDict, total=False):
             ``{"enable_thinking": False}``.
         add_special_tokens: whether a prompt as text gets the tokens that the model has
             around a text, such as that of its start. Default: True.
+        suffix: the text after the answer, which fills the gap between a prompt as text and
+            it, by models that have `Capability.INFILL`. Default: none.
         model: the name of the model or an alias. Default: the served model.
         timeout: the longest time for the call, in seconds; past it the work is
             stopped and `DeadlineExceededError` raised. Default: no limit.
@@ -81,6 +83,7 @@ class PromptOptions(TypedDict, total=False):
     parallel_tool_calls: bool | None
     template_arguments: Mapping[str, Any] | None
     add_special_tokens: bool | None
+    suffix: str | None
     model: str | None
     timeout: float | None
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _FIELD_OF_OPTION = {
     "model": "model",
     "add_special_tokens": "add_special_tokens",
+    "suffix": "suffix",
     "temperature": "sampling.temperature",
     "top_p": "sampling.top_p",
     "top_k": "sampling.top_k",
@@ -82,7 +83,7 @@ def tokenize_request(prompt: str | None, options: PromptOptions) -> TokenizeRequ
     values = _given(options, PromptOptions)
     request = TokenizeRequest()
     _set_prompt(request, prompt, values)
-    for option in ("model", "add_special_tokens"):
+    for option in ("model", "add_special_tokens", "suffix"):
         set_field(request, option, option, values.get(option))
     return request
 

@@ -33,6 +33,7 @@ class CompletionRequest:
         return_token_ids: whether the ids of the tokens are told.
         add_special_tokens: whether a text gets the tokens that the model has around one; None
             leaves it to the server.
+        suffix: the text after each answer; empty for none.
     """
 
     options: Options
@@ -42,6 +43,7 @@ class CompletionRequest:
     best_of: int
     return_token_ids: bool
     add_special_tokens: bool | None
+    suffix: str
 
     @property
     def shape(self) -> Shape:
@@ -60,7 +62,10 @@ class CompletionRequest:
     def to_tokenize_request(self, prompt: str) -> inference_service_pb2.TokenizeRequest:
         """Return the request for the tokens of one of the prompts."""
         return inference_service_pb2.TokenizeRequest(
-            model=self.options.model, text=prompt, add_special_tokens=self.add_special_tokens
+            model=self.options.model,
+            text=prompt,
+            add_special_tokens=self.add_special_tokens,
+            suffix=self.suffix,
         )
 
     def json_path(self, path: str) -> str | None:
@@ -84,6 +89,7 @@ class CompletionRequest:
             request.token_ids.SetInParent()
         if self.add_special_tokens is not None:
             request.add_special_tokens = self.add_special_tokens
+        request.suffix = self.suffix
         self._ask_for_more_than_text(request)
         return request
 
@@ -121,7 +127,19 @@ def parse_completion_request(body: Mapping[str, object]) -> CompletionRequest:
         _best_of(values, options),
         values.get("return_token_ids", False),
         values.get("add_special_tokens"),
+        _suffix(values, logprobs),
     )
+
+
+def _suffix(values: Mapping[str, Any], logprobs: int | None) -> str:
+    suffix: str = values.get("suffix", "")
+    if suffix and values.get("echo") and logprobs is not None:
+        raise invalid_field(
+            "suffix",
+            "suffix cannot go with both echo and logprobs: the model does not read the prompt as "
+            "the text that is repeated.",
+        )
+    return suffix
 
 
 def _best_of(values: Mapping[str, Any], options: Options) -> int:

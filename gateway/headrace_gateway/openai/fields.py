@@ -74,6 +74,7 @@ COMPLETION_FIELDS: dict[str, Reader] = {
     **_COMMON,
     "prompt": parse_prompts,
     "add_special_tokens": field_types.boolean,
+    "suffix": field_types.text,
     "echo": field_types.boolean,
     "logprobs": field_types.count_or_false,
     "best_of": field_types.int32,

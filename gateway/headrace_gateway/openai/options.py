@@ -45,6 +45,7 @@ _JSON_PATHS = {
     "cache_salt": "cache_salt",
     "sampling.candidate_count": "n",
     "add_special_tokens": "add_special_tokens",
+    "suffix": "suffix",
     "output.special_tokens": "skip_special_tokens",
     "output.top_logprobs": "top_logprobs",
     "output.prompt_logprobs": "prompt_logprobs",

@@ -37,6 +37,10 @@ FIELD_DESCRIPTIONS: Mapping[str, str] = {
         "false: a text does not get the tokens that the model has around one, such as that of "
         "its start"
     ),
+    "suffix": (
+        "the text after the answer, which fills the gap between the prompt, a string, and it; not "
+        "with both `echo` and `logprobs`"
+    ),
     "echo": (
         "true: each text begins with its prompt; that of token ids shows control tokens "
         "by their names"

@@ -28,7 +28,7 @@ REFUSED = {
     "function_call": [{"name": "f"}],
     "modalities": [["text", "audio"]],
     "audio": [{"voice": "alloy"}],
-    "suffix": ["!"],
+    "suffix": [5, ["!"]],
     "bad_words": [["no"]],
     "skip_special_tokens": [0, "no"],
     "add_special_tokens": [0],
@@ -41,7 +41,7 @@ NEUTRAL = {
     "tools": [None],
     "tool_choice": [None],
     "modalities": [["text"]],
-    "suffix": ["", None],
+    "suffix": [None],
     # No effect on the text, whatever they say.
     "user": ["alice", 5],
     "metadata": [{"a": "b"}],
@@ -113,9 +113,16 @@ def test_fields_of_the_other_endpoint_are_refused_where_they_would_change_the_an
         ({"echo": True}, CHAT_FIELDS),
         ({"best_of": 2}, CHAT_FIELDS),
         ({"add_special_tokens": True}, CHAT_FIELDS),
+        ({"suffix": "!"}, CHAT_FIELDS),
         ({"max_completion_tokens": 5}, COMPLETION_FIELDS),
         ({"prompt_logprobs": 1}, COMPLETION_FIELDS),
     ):
         with pytest.raises(ApiError) as refusal:
             read_fields(body, supported)
         assert [refusal.value.param] == list(body)
+
+
+def test_an_empty_suffix_is_none():
+    """A chat takes one that asks for nothing, as a completion does."""
+    assert read_fields({"suffix": ""}, CHAT_FIELDS) == {}
+    assert read_fields({"suffix": ""}, COMPLETION_FIELDS) == {"suffix": ""}

@@ -332,3 +332,26 @@ def test_token_ids_have_all_their_tokens_already():
     [request] = completion.to_generate_requests()
     assert request.HasField("add_special_tokens")
     assert completion.json_path("add_special_tokens") == "add_special_tokens"
+
+
+def test_a_suffix_is_that_of_every_prompt():
+    """It goes with each text, also where only its tokens are asked for, and none is empty."""
+    completion = parse_completion_request({"prompt": ["a", "b"], "suffix": "c", "echo": True})
+    assert [it.suffix for it in completion.to_generate_requests()] == ["c", "c"]
+    assert completion.to_tokenize_request("a").suffix == "c"
+    assert completion.json_path("suffix") == "suffix"
+    for none in (None, ""):
+        completion = parse_completion_request({"prompt": "a", "suffix": none, "logprobs": 1})
+        [request] = completion.to_generate_requests()
+        assert request.suffix == completion.to_tokenize_request("a").suffix == ""
+
+
+@pytest.mark.parametrize("logprobs", [0, 3])
+def test_the_arrays_of_a_repeated_prompt_have_no_suffix(logprobs):
+    """The tokens that the model reads are not those of the text that is repeated."""
+    body = {"prompt": "a", "suffix": "b", "echo": True, "logprobs": logprobs}
+    with pytest.raises(ApiError) as refusal:
+        parse_completion_request(body)
+    assert (refusal.value.status, refusal.value.param) == (400, "suffix")
+    for allowed in ({"echo": False}, {"logprobs": None}, {"suffix": ""}):
+        parse_completion_request(body | allowed)

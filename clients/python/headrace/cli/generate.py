@@ -16,6 +16,7 @@ from headrace.cli.option_flags import (
     QUEUE_FLAGS,
     SAMPLING_FLAGS,
     STOPPING_FLAGS,
+    SUFFIX,
     add_options,
     read_options,
 )
@@ -44,6 +45,7 @@ examples:
   headrace generate "I like" --candidates 3 --temperature 1 --max-tokens 20
   headrace generate --chat "Are you a model?" --choice yes --choice no
   headrace generate --chat "Name a city." --json-schema city.json
+  headrace generate "def add(a, b):" --suffix "    return total"
 
 Ctrl-C stops the work on the server, too, and exits with 130.
 """
@@ -72,6 +74,7 @@ def add_to(commands: Commands) -> None:
         help="how to behave; goes with --chat (default: the model's own)",
     )
     sampling_flags = (*SAMPLING_FLAGS, CANDIDATES)
+    prompt.add_argument(SUFFIX.flag, metavar=SUFFIX.metavar, help=SUFFIX.help)
     add_options(parser, "sampling (default: the model's own)", sampling_flags)
     add_options(parser, "length and time", STOPPING_FLAGS)
     add_options(parser, "form (default: any)", FORM_FLAGS, is_exclusive=True)
@@ -155,6 +158,8 @@ async def _print_stream(
 def _prompt(given: argparse.Namespace) -> dict[str, Any]:
     if given.system is not None and not given.chat:
         raise CommandError("--system goes with --chat.", ExitCode.USAGE)
+    if given.suffix is not None and given.chat:
+        raise CommandError("--suffix does not go with --chat.", ExitCode.USAGE)
     if given.prompt is None and sys.stdin.isatty():
         raise CommandError(
             'There is no prompt. Give one, as in: headrace generate "Hello world"',

@@ -109,6 +109,9 @@ LOGPROBS = OptionFlag(
     "N",
     "tell how likely each token was, with the N most likely ones, 0 to 20",
 )
+SUFFIX = OptionFlag(
+    "--suffix", "suffix", str, "TEXT", "fill in what comes between the text and this one"
+)
 QUEUE_FLAGS = (
     OptionFlag("--priority", "priority", int, "N", "go before those of a lower one, -100 to 100"),
     OptionFlag(
@@ -125,6 +128,7 @@ _ALL_FLAGS = (
     *STOPPING_FLAGS,
     *FORM_FLAGS,
     LOGPROBS,
+    SUFFIX,
     *QUEUE_FLAGS,
 )
 
