@@ -36,9 +36,14 @@ class Sees:
 
 @dataclass(frozen=True)
 class Logs:
-    """What the access log must tell of a call."""
+    """What the access log must tell of a call.
 
-    code: str
+    Args:
+        codes: one of which it has.
+        tokens_below: it has stopped before so many.
+    """
+
+    codes: tuple[str, ...]
     tokens_below: int | None = None
 
 
@@ -93,11 +98,20 @@ def _step(
     return Step(
         send=_written_out(send),
         sees=Sees(**sees),
-        logs=None if logs == "none" else Logs(**{"code": sees["code"], **logs}),
+        logs=None if logs == "none" else _logs(sees["code"], **logs),
         opened=opened,
         sent_below=sent_below,
         is_full=meanwhile == "full",
     )
+
+
+def _logs(seen_code: str, tokens_below: int | None = None) -> Logs:
+    codes = (seen_code,)
+    if seen_code == "DEADLINE_EXCEEDED":
+        # The client gives up at its own deadline. The server learns of that as a cancellation, and
+        # only by its own clock, which began when the call arrived, that it is the deadline.
+        codes = (seen_code, "CANCELLED")
+    return Logs(codes, tokens_below)
 
 
 def _written_out(value: Any) -> Any:

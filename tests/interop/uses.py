@@ -92,7 +92,7 @@ async def _deadline(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
     async with started(client, ground.way, "--timeout", 0.5, *_LONG, **_KEY) as program:
         status = await program.end()
         problems = _problems(program, status, 1, None, "error: DEADLINE_EXCEEDED: .+")
-    return problems + await _problems_of_cut(ground, num_before, "DEADLINE_EXCEEDED")
+    return problems + await _problems_of_cut(ground, num_before)
 
 
 async def _interrupt(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
@@ -103,7 +103,7 @@ async def _interrupt(client: Client, grounds: Mapping[str, Ground]) -> list[str]
         await program.first_piece()
         program.interrupt(signal.SIGINT)
         problems = _problems(program, await program.end(), 130, None, "")
-    return problems + await _problems_of_cut(ground, num_before, "CANCELLED")
+    return problems + await _problems_of_cut(ground, num_before)
 
 
 async def _misuse(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
@@ -142,8 +142,10 @@ def _problems(
     return problems
 
 
-async def _problems_of_cut(ground: Ground, num_before: int, code: str) -> list[str]:
+async def _problems_of_cut(ground: Ground, num_before: int) -> list[str]:
+    """Whether the server has stopped; which end of a call it takes for its deadline is its own."""
     call = await answer_ended(ground, num_before + 1)
     await ground.way.server.balance()
-    is_cut = call["code"] == code and call["output_tokens"] < _NUM_LONG_TOKENS
+    is_left = call["code"] in ("CANCELLED", "DEADLINE_EXCEEDED")
+    is_cut = is_left and call["output_tokens"] < _NUM_LONG_TOKENS
     return [] if is_cut else [f"the server has logged {call}"]
