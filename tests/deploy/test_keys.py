@@ -38,3 +38,15 @@ async def test_keys_of_json_pass():
         for headers, status in (({"Authorization": f"Bearer {KEY}"}, 200), ({}, 401)):
             async with client.post(path, json={"text": "Hi"}, headers=headers) as response:
                 assert response.status == status
+
+
+async def test_keys_pass_gateways():
+    """They go from Envoy to the gateway, and from there through Envoy to the replica."""
+    async with (
+        running_service("--api-key", KEY, num_replicas=1, num_gateways=1) as service,
+        http_session(service.url) as client,
+    ):
+        for headers, status in (({"Authorization": f"Bearer {KEY}"}, 200), ({}, 401)):
+            async with client.post("/v1/chat/completions", json=CHAT, headers=headers) as response:
+                assert response.status == status, await response.text()
+        assert KEY not in str(service.envoy.log)

@@ -1,6 +1,7 @@
 """Answers pass Envoy as they are made, and what ends them passes as well."""
 
 import asyncio
+import contextlib
 import statistics
 import time
 import uuid
@@ -13,13 +14,15 @@ from headrace.v1 import inference_service_pb2 as pb
 from headrace.v1 import inference_service_pb2_grpc
 from tests.deploy.envoy_process import BOUND_SECONDS
 from tests.deploy.service import ENDLESS, running_service
-from tests.server.running_server import collect, failure, first
+from tests.server.running_server import Failure, collect, failure, first
 
 STEP = ("--simulated-step-seconds", 0.01)
 NUM_TRIES = 20
 # Envoy adds about 1 ms to the first message and to a cancel; the rest is for busy machines.
 MOST_ADDED_SECONDS = 0.25
 MOST_CANCEL_SECONDS = 1.0
+# Of which the client itself takes 4 MiB by default, and each socket on the way some more.
+MOST_HELD_BYTES = 6 * 1024 * 1024
 
 
 async def median_first_message_seconds(address):
@@ -116,3 +119,24 @@ async def test_a_prompt_of_megabytes_passes():
     async with running_service(num_replicas=1) as service:
         error = await failure(service.generate(text="a" * 4_000_000))
         assert error.reason == "CONTEXT_LENGTH_EXCEEDED"
+
+
+async def test_a_client_that_does_not_read_is_dropped(unused_tcp_port):
+    """Envoy holds little for it, so that the replica notices, and frees what it has held."""
+    flags = ("--stall-timeout", 1, "--metrics-port", unused_tcp_port)
+    async with (
+        running_service(*flags, num_replicas=1) as service,
+        aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as metrics,
+    ):
+        # Some KiB a step, without an end.
+        call = service.generate(sampling={"candidate_count": 8}, output={"top_logprobs": 20})
+        await first(call)
+        await closed(metrics, 8)
+        received = 0
+        with contextlib.suppress(aio.AioRpcError):
+            while (response := await call.read()) is not aio.EOF:
+                received += response.ByteSize()
+        error = Failure.of(await call.code(), await call.details(), await call.trailing_metadata())
+        assert (error.code, error.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "CLIENT_STALLED")
+    print(f"held for a client that does not read: {received / 1024:.0f} KiB")
+    assert received < MOST_HELD_BYTES
