@@ -74,6 +74,8 @@ async def test_an_echo_is_prompt_and_answer(session):
     body = {**BODY, "echo": True, "return_token_ids": True, "n": 2}
     choices = (await post(session, TEXT, body))["choices"]
     ids = (await post(session, "/v1/tokenize", {"prompt": WRITTEN}))["tokens"]
+    gap = {"prompt": "hello", "suffix": " world"}
+    assert (await post(session, "/v1/tokenize", gap))["tokens"] == ids
     assert [choice["text"] for choice in choices] == ["hello" + wanted] * 2
     assert [choice["prompt_token_ids"] for choice in choices] == [ids] * 2
 

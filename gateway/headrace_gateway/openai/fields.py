@@ -88,6 +88,7 @@ TOKENIZE_FIELDS: dict[str, Reader] = {
     "content": field_types.text,
     "add_special_tokens": field_types.boolean,
     "add_special": field_types.boolean,
+    "suffix": field_types.text,
 }
 """The fields of a text to turn into tokens; a chat has those of a chat."""
 

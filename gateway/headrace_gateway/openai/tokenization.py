@@ -70,8 +70,10 @@ def parse_tokenize_request(body: Mapping[str, object]) -> TokenizeRequest:
         model=values.get("model", ""),
         text=values[name],
         add_special_tokens=values.get("add_special_tokens", values.get("add_special")),
+        suffix=values.get("suffix", ""),
     )
-    return TokenizeRequest(message, {"model": "model", "text": name}.get)
+    paths = {"model": "model", "text": name, "suffix": "suffix"}
+    return TokenizeRequest(message, paths.get)
 
 
 def parse_detokenize_request(body: Mapping[str, object]) -> pb.DetokenizeRequest:

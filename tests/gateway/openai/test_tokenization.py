@@ -25,6 +25,8 @@ def message_of(kind, text):
         ({"content": "Hi", "with_pieces": False}, 'text: "Hi"'),
         ({"prompt": "Hi", "add_special_tokens": True}, 'text: "Hi" add_special_tokens: true'),
         ({"content": "Hi", "add_special": False}, 'text: "Hi" add_special_tokens: false'),
+        ({"prompt": "Hi", "suffix": "!"}, 'text: "Hi" suffix: "!"'),
+        ({"prompt": "Hi", "suffix": ""}, 'text: "Hi"'),
         (
             {"content": "Hi", "add_special": False, "add_special_tokens": True},
             'text: "Hi" add_special_tokens: true',
