@@ -11,9 +11,9 @@ import time
 from tests.interop import clients, page
 from tests.interop.grounds import open_grounds
 from tests.interop.oracle import open_oracle
-from tests.interop.routes import ROUTES
+from tests.interop.routes import ROUTES, Route
 from tests.interop.suite import run
-from tests.interop.tell import tell_results
+from tests.interop.tell import is_bad, tell_results
 from tests.interop.together import TOGETHER, run_together
 from tests.interop.uses import use_program
 
@@ -35,18 +35,16 @@ def main() -> int:
     routes = [route for route in ROUTES if route.name in given.route]
     results = asyncio.run(_run(present, routes))
     print(page.route_tables(present, results))
-    for route in routes:
-        for client in present:
-            of_client = results[route.name][client.name].values()
-            told = tell_results(client, of_client, f"{route.name}, ")
-            is_good = is_good and not told
-            print(told, end="\n" if told else "")
+    is_good = is_good and not any(
+        is_bad(result, client)
+        for of_route in results.values()
+        for client in present
+        for result in of_route[client.name].values()
+    )
     if given.write and (present, routes) == (clients.CLIENTS, list(ROUTES)):
         page.write(results)
     elif given.write:
-        _tell(
-            f"{page.PAGE.name} stays as it is: it has all clients and routes, and this run had not."
-        )
+        _tell(f"{page.PAGE.name} stays as it is: it has all clients, this run had not.")
     return 0 if is_good else 1
 
 
@@ -79,7 +77,7 @@ def _build(client: clients.Client) -> bool:
     return said is None
 
 
-async def _run(present: list[clients.Client], routes: list) -> dict:
+async def _run(present: list[clients.Client], routes: list[Route]) -> dict:
     """Run everything; the results are by route, client and row."""
     results: dict = {route.name: {client.name: {} for client in present} for route in routes}
     async with open_oracle() as oracle:
@@ -90,10 +88,18 @@ async def _run(present: list[clients.Client], routes: list) -> dict:
                     told = [*await run(client, grounds), *await use_program(client, grounds)]
                     results[route.name][client.name] |= {each.scenario: each for each in told}
                     _tell(f"==> {route.name}, {client.name}: {time.monotonic() - began:.0f} s")
+                    _tell_problems(client, told, route)
             for scenario in TOGETHER:
-                for name, result in (await run_together(present, route, oracle, scenario)).items():
-                    results[route.name][name][scenario.name] = result
+                of_all = await run_together(present, route, oracle, scenario)
+                for client in present:
+                    results[route.name][client.name][scenario.name] = of_all[client.name]
+                    _tell_problems(client, [of_all[client.name]], route)
     return results
+
+
+def _tell_problems(client: clients.Client, results: list, route: Route) -> None:
+    if told := tell_results(client, results, f"{route.name}, "):
+        _tell(told)
 
 
 def _tell(text: str) -> None:

@@ -74,6 +74,8 @@ class Runner:
             raise RunnerError(f"not a line of JSON: {answer[:200]!r}") from None
         if told.get("id") != line["id"]:
             raise RunnerError(f"an answer to {told.get('id')!r} instead of {line['id']!r}")
+        if not ("calls" in told or "unsupported" in told):
+            raise RunnerError(f"an answer with neither calls nor unsupported: {answer[:200]!r}")
         return told
 
     async def end(self) -> int:
@@ -113,14 +115,21 @@ async def running(client: Client, way: Way, *arguments: str) -> AsyncIterator[Ru
 async def start(
     client: Client, command: list[str], **environment: str
 ) -> asyncio.subprocess.Process:
-    """Start a program of a client in its folder."""
+    """Start a program of a client in its folder.
+
+    Raises:
+        RunnerError: it is not there.
+    """
     own = {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
-    return await asyncio.create_subprocess_exec(
-        *command,
-        cwd=client.path,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=LONGEST_LINE_BYTES,
-        env=own | environment,
-    )
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            cwd=client.path,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=LONGEST_LINE_BYTES,
+            env=own | environment,
+        )
+    except OSError as error:
+        raise RunnerError(str(error)) from None

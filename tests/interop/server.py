@@ -24,6 +24,10 @@ FLAGS = (
 )
 
 
+class ServerError(AssertionError):
+    """The server did not do what it must, in time."""
+
+
 class ServerProcess:
     """A running server.
 
@@ -69,7 +73,7 @@ class ServerProcess:
                     self.address = told["address"]
                     await self.until(lambda: self._metrics_address)
                     return
-        raise AssertionError("the server did not start:\n" + "".join(self._log))
+        raise ServerError("the server did not start:\n" + "".join(self._log))
 
     def calls_of(self, client_id: str) -> list[dict]:
         """The lines of the calls that had this `x-request-id`."""
@@ -81,9 +85,18 @@ class ServerProcess:
         return self.calls_of(client_id)
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until a line of the log has made a condition true."""
-        async with asyncio.timeout(BOUND_SECONDS), self._news:
-            await self._news.wait_for(condition)
+        """Wait until a line of the log has made a condition true.
+
+        Raises:
+            ServerError: none did in time.
+        """
+        try:
+            async with asyncio.timeout(BOUND_SECONDS), self._news:
+                await self._news.wait_for(condition)
+        except TimeoutError:
+            raise ServerError(
+                f"the log did not get there; its last call: {self.calls[-1:]}"
+            ) from None
 
     async def metrics(self) -> dict[str, float]:
         """The numbers of the metrics without labels."""
@@ -111,7 +124,7 @@ class ServerProcess:
                 while not condition(numbers := await self.metrics()):  # noqa: ASYNC110  # no event
                     await asyncio.sleep(STEP_SECONDS)
         except TimeoutError:
-            raise AssertionError(f"the server's metrics never got there: {numbers}") from None
+            raise ServerError(f"the server's metrics never got there: {numbers}") from None
         return numbers
 
     async def status(self) -> int:

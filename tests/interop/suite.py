@@ -9,7 +9,7 @@ from tests.interop.checks import Asked, problems_of, problems_of_log, problems_o
 from tests.interop.grounds import API_KEY, NUM_OF_FULL, full
 from tests.interop.runner import Runner, RunnerError, running
 from tests.interop.scenarios import SCENARIOS
-from tests.interop.server import new_id
+from tests.interop.server import ServerError, new_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,17 +40,28 @@ async def run(client: Client, grounds: Mapping[str, Ground]) -> list[Result]:
     """Run all scenarios; one process makes those on the same server while it can."""
     results: dict[str, Result] = {}
     for server, ground in grounds.items():
-        rest = [each for each in ALONE if each.server == server]
-        while rest:
-            async with running(client, ground.way, "--api-key", API_KEY) as runner:
-                while rest:
-                    scenario = rest.pop(0)
-                    results[scenario.name], is_alive = await _run(runner, client, scenario, ground)
-                    if not is_alive:
-                        break
-                else:
-                    await runner.end()
+        scenarios = [each for each in ALONE if each.server == server]
+        while rest := [each for each in scenarios if each.name not in results]:
+            try:
+                await _run_while_alive(client, rest, ground, results)
+            except RunnerError as error:  # it did not start
+                results[rest[0].name] = Result(rest[0].name, (str(error),))
     return [results[scenario.name] for scenario in ALONE]
+
+
+async def _run_while_alive(
+    client: Client, scenarios: list[Scenario], ground: Ground, results: dict[str, Result]
+) -> None:
+    """Run scenarios in one process, to the last or to that which it does not survive."""
+    async with running(client, ground.way, "--api-key", API_KEY) as runner:
+        for scenario in scenarios:
+            results[scenario.name], is_alive = await _run(runner, client, scenario, ground)
+            if not is_alive:
+                return
+        try:
+            await runner.end()
+        except RunnerError as error:
+            results[scenario.name] = Result(scenario.name, (str(error),))
 
 
 async def _run(
@@ -61,7 +72,7 @@ async def _run(
         request_id = new_id(f"{client.name}-{scenario.name.replace(' ', '-')}-{number}")
         try:
             reason, problems = await _run_step(runner, step, request_id, ground)
-        except RunnerError as error:
+        except (RunnerError, ServerError) as error:
             return Result(scenario.name, (f"step {number}: {error}",)), False
         if reason is not None or problems:
             told = tuple(f"step {number}: {problem}" for problem in problems)

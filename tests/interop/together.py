@@ -11,7 +11,7 @@ from tests.interop.checks import Asked, problems_of, problems_of_log
 from tests.interop.grounds import API_KEY, open_ground
 from tests.interop.runner import RunnerError, running
 from tests.interop.scenarios import SCENARIOS
-from tests.interop.server import new_id
+from tests.interop.server import ServerError, new_id
 from tests.interop.suite import Result
 
 if TYPE_CHECKING:
@@ -32,14 +32,21 @@ async def run_together(
     clients: list[Client], route: Route, oracle: Oracle, scenario: Scenario
 ) -> dict[str, Result]:
     """Let all clients begin, send the signal, and return how it went for each by its name."""
+    try:
+        return await _run(clients, route, oracle, scenario)
+    except ServerError as error:
+        return {client.name: Result(scenario.name, (str(error),)) for client in clients}
+
+
+async def _run(
+    clients: list[Client], route: Route, oracle: Oracle, scenario: Scenario
+) -> dict[str, Result]:
     async with AsyncExitStack() as stack:
         ground = await stack.enter_async_context(open_ground(route, oracle, *_FLAGS))
         alone = [(await oracle.alone(step))[0] for step in scenario.steps]
-        parties = []
-        for client in clients:
-            starting = running(client, ground.way, "--api-key", API_KEY)
-            runner = await stack.enter_async_context(starting)
-            parties.append(_Party(ground, runner, scenario, alone))
+        parties = [_Party(ground, scenario, alone) for _ in clients]
+        for client, party in zip(clients, parties, strict=True):
+            await party.start(client, stack)
         await asyncio.gather(*(party.connect() for party in parties))
         await asyncio.gather(*(party.begin() for party in parties))
         server = ground.way.server
@@ -62,18 +69,26 @@ async def run_together(
 class _Party:
     """A client among the others."""
 
-    def __init__(
-        self, ground: Ground, runner: Runner, scenario: Scenario, alone: list[Answer | None]
-    ) -> None:
+    def __init__(self, ground: Ground, scenario: Scenario, alone: list[Answer | None]) -> None:
         self._ground = ground
-        self._runner = runner
+        self._runner: Runner | None = None
         self._alone = alone
         self._lines = [(new_id("together"), step) for step in scenario.steps]
         self.problems: list[str] = []
         self.is_alive = True
 
+    async def start(self, client: Client, stack: AsyncExitStack) -> None:
+        """Start the runner of a client, which ends with the stack."""
+        try:
+            starting = running(client, self._ground.way, "--api-key", API_KEY)
+            self._runner = await stack.enter_async_context(starting)
+        except RunnerError as error:
+            self._fail(error)
+
     async def connect(self) -> None:
         """Make a call, so that the next one begins at once."""
+        if not self.is_alive:
+            return
         try:
             await self._runner.ask({"id": "first", "method": "GetModel", "request": {}})
         except RunnerError as error:
@@ -97,7 +112,10 @@ class _Party:
                 line = _line(request_id, step)
                 if number > 0:
                     await self._runner.send(line)
-                (call,) = (await self._runner.answer_to(line))["calls"]
+                answer = await self._runner.answer_to(line)
+                if "unsupported" in answer:
+                    raise RunnerError(answer["unsupported"])
+                (call,) = answer["calls"]
                 asked = Asked(
                     self._ground.route.name, step.send["method"], request_id, self._alone[number]
                 )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from tests.interop.grounds import API_KEY, full
 from tests.interop.program import ProgramError, started
+from tests.interop.runner import RunnerError
 from tests.interop.seeds import answer_ended, next_answer, num_answers
+from tests.interop.server import ServerError
 from tests.interop.suite import Result
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ async def use_program(client: Client, grounds: Mapping[str, Ground]) -> list[Res
     for use in USES:
         try:
             problems = await use.check(client, grounds)
-        except ProgramError as error:
+        except (ProgramError, RunnerError, ServerError) as error:
             problems = [str(error)]
         results.append(Result(use.name, tuple(problems)))
     return results
