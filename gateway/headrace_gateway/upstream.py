@@ -58,12 +58,15 @@ class CallContext:
         caller: who sent it; the server may ask for its key, and is told its name.
         deadline: when the time is up on the clock of `time.monotonic`; None is never.
         json_path: finds the JSON path behind a field of the contract, for errors.
+        affinity: calls of the same word should meet the same replica, for whoever chooses
+            between several on the way; None leaves it open.
     """
 
     request_id: str
     caller: Caller | None = None
     deadline: float | None = None
     json_path: Callable[[str], str | None] = lambda _: None
+    affinity: str | None = None
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Return the metadata of the call."""
@@ -73,6 +76,8 @@ class CallContext:
                 metadata.append(("authorization", f"Bearer {self.caller.key}"))
             if self.caller.name is not None:
                 metadata.append(("x-headrace-caller", self.caller.name))
+        if self.affinity is not None:
+            metadata.append(("x-headrace-affinity", self.affinity))
         return tuple(metadata)
 
     def remaining_seconds(self) -> float | None:

@@ -1,7 +1,9 @@
 """Turns of a conversation go to one replica, where the beginning of their prompt is cached."""
 
 import asyncio
+import uuid
 
+import aiohttp
 import grpc
 from grpc import aio
 
@@ -73,3 +75,24 @@ async def test_another_replica_takes_over():
         home.process.kill()
         (other,) = set(service.replicas) - {home}
         assert {await replica() for _ in range(4)} == {other}
+
+
+async def test_the_header_of_http_goes_through_gateways():
+    """Chats with the same one meet one replica, whichever gateway takes them."""
+    async with running_service(num_gateways=2) as service, aiohttp.ClientSession() as session:
+        body = {"messages": [{"role": "user", "content": "Hey"}], "max_tokens": 2}
+
+        async def replica(word):
+            headers = {"X-Headrace-Affinity": word, "X-Request-Id": f"{word}-{uuid.uuid4().hex}"}
+            url = f"{service.url}/v1/chat/completions"
+            async with session.post(url, json=body, headers=headers) as response:
+                assert response.status == 200, await response.text()
+            request_id = headers["X-Request-Id"]
+            line = await service.envoy.wait_for_log(
+                lambda line: (line.get("kind"), line.get("request_id")) == ("internal", request_id)
+            )
+            return line["replica"]
+
+        homes = {word: {await replica(word) for _ in range(4)} for word in map(str, range(12))}
+        assert {len(home) for home in homes.values()} == {1}
+        assert set().union(*homes.values()) == {each.address for each in service.replicas}

@@ -282,15 +282,36 @@ async def ask_everything(gateway, headers):
         ((), BEARER, {"authorization": "Bearer secret", "x-headrace-caller": "127.0.0.1"}),
         ((), {}, {"x-headrace-caller": "127.0.0.1"}),
         ((), {"X-Api-Key": "a b", "X-Headrace-Caller": "root"}, {"x-headrace-caller": "127.0.0.1"}),
+        (
+            (),
+            {"X-Headrace-Affinity": "chat 7"},
+            {"x-headrace-caller": "127.0.0.1", "x-headrace-affinity": "chat 7"},
+        ),
     ],
 )
 async def test_the_server_learns_who_calls(start_gateway, recorder, keys, headers, metadata):
-    """Each call to it has the caller's key, and the name that it has here."""
+    """Each call to it has the caller's key, the name that it has here, and its affinity."""
     recorder.servicer.is_serving = False
     gateway = await start_gateway(api_keys=keys, upstream=recorder.target)
     await ask_everything(gateway, headers)
     methods = ("Generate", "Tokenize", "Detokenize", "ListModels", "GetModel", "Check")
-    assert recorder.seen == dict.fromkeys(methods, metadata)
+    # The last lookup of the model is for readiness, which is of no conversation.
+    of_probes = {key: word for key, word in metadata.items() if key != "x-headrace-affinity"}
+    probes = dict.fromkeys(("Check", "GetModel"), of_probes)
+    assert recorder.seen == dict.fromkeys(methods, metadata) | probes
+
+
+@pytest.mark.parametrize("odd", ["é", "", "x" * 129])
+async def test_an_affinity_that_no_metadata_can_hold_is_refused(start_gateway, odd):
+    """As it would be in the middle of a call otherwise."""
+    gateway = await start_gateway()
+    headers = {"X-Headrace-Affinity": odd}
+    async with gateway.request("GET", "/v1/models", headers=headers) as response:
+        error = (await response.json())["error"]
+    assert (response.status, error["message"]) == (
+        400,
+        "X-Headrace-Affinity must be 1 to 128 printable ASCII characters.",
+    )
 
 
 @pytest.mark.parametrize("path", ["/health", "/readyz", "/ping"])

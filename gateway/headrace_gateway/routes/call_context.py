@@ -1,4 +1,4 @@
-"""What goes with the calls that an HTTP request makes: its id and its deadline."""
+"""What goes with the calls that an HTTP request makes: id, caller, deadline and affinity."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ TIMEOUT_HEADER = "X-Request-Timeout"
 MAX_TIMEOUT_SECONDS = 86_400.0
 """A day: no answer takes longer, and gRPC's clock has no room for far more."""
 
+AFFINITY_HEADER = "X-Headrace-Affinity"
+"""A word that the requests of a conversation share, so that one replica gets them all."""
+
+_SANE_AFFINITY = re.compile(r"[\x20-\x7e]{1,128}")
 _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
@@ -34,13 +38,22 @@ def call_context(
     """Return the context for all calls of a request.
 
     Raises:
-        ApiError: 400, X-Request-Timeout is no time.
+        ApiError: 400, X-Request-Timeout is no time, or X-Headrace-Affinity no word.
     """
     exchange = exchange_of(request)
     limits = (_asked_timeout(request), config.request_timeout_seconds)
     timeout = min((limit for limit in limits if limit is not None), default=None)
     deadline = None if timeout is None else exchange.started + timeout
-    return CallContext(exchange.request_id, exchange.caller, deadline, json_path)
+    return CallContext(
+        exchange.request_id, exchange.caller, deadline, json_path, _affinity(request)
+    )
+
+
+def _affinity(request: web.Request) -> str | None:
+    text = request.headers.get(AFFINITY_HEADER)
+    if text is not None and _SANE_AFFINITY.fullmatch(text) is None:
+        raise ApiError(400, f"{AFFINITY_HEADER} must be 1 to 128 printable ASCII characters.")
+    return text
 
 
 def _asked_timeout(request: web.Request) -> float | None:
