@@ -100,12 +100,12 @@ export function parseConnection(
   return connectionOf(values, variables);
 }
 
-/** The line that tells a person about an error. */
+/** The line that tells a person about an error; what TLS says may be several. */
 export function errorLine(error: HeadraceError): string {
   const { code, reason, message, retryDelayMs } = error;
   const retry =
     retryDelayMs === undefined ? "" : `; retry in ${(retryDelayMs / 1000).toFixed(1)} s`;
-  return `error: ${reason ?? code}: ${message}${retry}`;
+  return `error: ${reason ?? code}: ${message.trim().replace(/\s+/g, " ")}${retry}`;
 }
 
 type ConnectionValues = ReturnType<

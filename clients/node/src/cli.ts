@@ -14,6 +14,8 @@ const [INTERRUPTED, READER_GONE] = [130, 141];
 // Such as that of grpc-js, which names IP addresses to TLS: whoever asks cannot change it.
 process.noDeprecation = true;
 process.exitCode = await main(process.argv.slice(2));
+// What was printed may wait for a reader that never takes it, and Node for that.
+if (process.exitCode === INTERRUPTED) process.exit();
 
 async function main(words: string[]): Promise<number> {
   const stop = new AbortController();
@@ -36,19 +38,19 @@ async function main(words: string[]): Promise<number> {
 
 async function answer(words: string[], signal: AbortSignal): Promise<void> {
   const asked = parseChat(words, process.env);
-  if (asked === undefined) return print(`${USAGE}\n`);
+  if (asked === undefined) return print(`${USAGE}\n`, signal);
   const client = await openClient(asked);
   try {
     const { prompt, maxTokens, timeoutMs } = asked;
     for await (const piece of client.streamText(prompt, { maxTokens, timeoutMs, signal })) {
-      await print(piece);
+      await print(piece, signal);
     }
-    await print("\n");
+    await print("\n", signal);
   } finally {
     client.close();
   }
 }
 
-async function print(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, "drain");
+async function print(text: string, signal: AbortSignal): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, "drain", { signal });
 }

@@ -4,19 +4,19 @@
 export interface ClientOptions {
   /** `host:port`, or `host` with port 1920. Default: `localhost:1920`. */
   target?: string | undefined;
-  /** The key that is sent with each call, where the server asks for one. */
+  /** The key that is sent with each call, where the server asks for one; without TLS, in plain text. */
   apiKey?: string | undefined;
-  /** `true` for TLS with the roots that Node trusts, or files of your own. Default: no TLS. */
+  /** `true` for TLS with the roots that Node trusts, or PEM texts of your own. Default: no TLS. */
   tls?: boolean | Tls | undefined;
 }
 
-/** PEM texts for TLS. */
+/** PEM texts for TLS, named as in `node:tls`. */
 export interface Tls {
   /** The certificates by which the server is trusted, instead of Node's. */
-  caCerts?: Buffer | undefined;
+  ca?: string | Buffer | undefined;
   /** The certificate and the key of this client, where the server asks for one. */
-  cert?: Buffer | undefined;
-  key?: Buffer | undefined;
+  cert?: string | Buffer | undefined;
+  key?: string | Buffer | undefined;
 }
 
 /** The bounds of one call. */
@@ -44,7 +44,7 @@ export interface Turn {
 }
 
 /** A client that streams answers. Both `Client` classes are one. */
-export interface TextClient {
+export interface TextClient extends Disposable {
   /**
    * Answer a question or a conversation, piece by piece.
    *
@@ -53,16 +53,45 @@ export interface TextClient {
    * @throws HeadraceError if the call fails.
    */
   streamText(prompt: string | Turn[], options?: ChatOptions): AsyncIterable<string>;
-  /** Close the connection; what is running ends. Until then Node does not exit. */
+  /** Close the connection for good; what is running ends. Until then Node may not exit. */
   close(): void;
 }
 
 const DEFAULT_TARGET = "localhost:1920";
 const DEFAULT_PORT = 1920;
+// What timers and `grpc-timeout` can hold: from 1 ms to 24 days.
+const [SHORTEST_MS, LONGEST_MS] = [1, 2 ** 31 - 1];
 
-/** The address with its port. */
+/** When a silent connection with calls is asked for a sign of life, and when it is given up then. */
+export const KEEPALIVE = { timeMs: 30_000, timeoutMs: 10_000 };
+
+/**
+ * The address with its port.
+ *
+ * @throws TypeError if it is none.
+ */
 export function addressOf(target: string = DEFAULT_TARGET): string {
-  return /:\d+$/.test(target) ? target : `${target}:${DEFAULT_PORT}`;
+  const [, host, port = `:${DEFAULT_PORT}`] =
+    /^([^[\]:/\s]+|\[[^\]/\s]+\])(:\d+)?$/.exec(target) ?? [];
+  if (host === undefined) throw new TypeError(`target must be host:port, not ${target}`);
+  return host + port;
+}
+
+/**
+ * The metadata by which a key is sent.
+ *
+ * @throws TypeError if it cannot be. The libraries say so too, with the key in the message.
+ */
+export function authorizationOf(apiKey: string): string {
+  if (!/^[!-~]+$/.test(apiKey)) {
+    throw new TypeError("apiKey must be visible ASCII characters without spaces");
+  }
+  return `Bearer ${apiKey}`;
+}
+
+/** The timeout that both libraries understand alike. */
+export function boundedTimeoutMs(timeoutMs: number): number {
+  return Math.min(Math.max(Math.ceil(timeoutMs), SHORTEST_MS), LONGEST_MS);
 }
 
 /** The conversation that a prompt is. */

@@ -5,13 +5,17 @@ import { readFileSync } from "node:fs";
 import { type ConnectionArguments, UsageError } from "./arguments.js";
 import type { ClientOptions, TextClient } from "./client.js";
 
-/** Connect with the library of `--transport`; the other one is not even loaded. */
+/**
+ * Connect with the library of `--transport`; the other one is not even loaded.
+ *
+ * @throws UsageError if the address, the key or a file is not what it should be.
+ */
 export async function openClient(connection: ConnectionArguments): Promise<TextClient> {
   const { Client } =
     connection.transport === "connect"
       ? await import("./connect/client.js")
       : await import("./grpc-js/client.js");
-  return new Client(clientOptions(connection));
+  return orMisuse(() => new Client(clientOptions(connection)));
 }
 
 /**
@@ -22,15 +26,15 @@ export async function openClient(connection: ConnectionArguments): Promise<TextC
 export function clientOptions(connection: ConnectionArguments): ClientOptions {
   const { target, apiKey, tls } = connection;
   if (!tls) return { target, apiKey };
-  const [caCerts, cert, key] = [connection.caCerts, connection.certfile, connection.keyfile].map(
-    (file) => (file === undefined ? undefined : read(file)),
+  const [ca, cert, key] = [connection.caCerts, connection.certfile, connection.keyfile].map(
+    (file) => (file === undefined ? undefined : orMisuse(() => readFileSync(file))),
   );
-  return { target, apiKey, tls: { caCerts, cert, key } };
+  return { target, apiKey, tls: { ca, cert, key } };
 }
 
-function read(file: string): Buffer {
+function orMisuse<Made>(make: () => Made): Made {
   try {
-    return readFileSync(file);
+    return make();
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }

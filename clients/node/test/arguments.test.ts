@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { errorLine, parseChat, parseConnection, UsageError } from "../src/arguments.js";
-import { addressOf } from "../src/client.js";
+import { addressOf, authorizationOf, boundedTimeoutMs } from "../src/client.js";
 import { HeadraceError } from "../src/errors.js";
 
 const PLAIN = {
@@ -86,11 +86,33 @@ test("help needs nothing else", () => {
 test("a target without a port gets that of Headrace", () => {
   assert.equal(addressOf(), "localhost:1920");
   assert.equal(addressOf("example.org"), "example.org:1920");
+  assert.equal(addressOf("[::1]"), "[::1]:1920");
   assert.equal(addressOf("[::1]:9"), "[::1]:9");
+});
+
+for (const target of ["", "::1", "http://localhost:1920", "localhost:", "two words:9"]) {
+  test(`it is no target: ${target || "nothing"}`, () => {
+    assert.throws(() => addressOf(target), TypeError);
+  });
+}
+
+test("a key that cannot be sent is not told", () => {
+  assert.equal(authorizationOf("secret"), "Bearer secret");
+  for (const key of ["", "secret\n", "secret secret", "sécret"]) {
+    assert.throws(
+      () => authorizationOf(key),
+      (error: unknown) => error instanceof TypeError && !/s.cret/.test(error.message),
+    );
+  }
+});
+
+test("a timeout is one that timers and metadata can hold", () => {
+  assert.deepEqual([0, 0.5, 1500.5, Infinity].map(boundedTimeoutMs), [1, 1, 1501, 2 ** 31 - 1]);
 });
 
 test("the line of an error has the reason, or the status where there is none", () => {
   assert.equal(errorLine(new HeadraceError(14, "Gone.")), "error: UNAVAILABLE: Gone.");
+  assert.equal(errorLine(new HeadraceError(14, "One:\ntwo.\n")), "error: UNAVAILABLE: One: two.");
   const overloaded = new HeadraceError(8, "Full.", { reason: "OVERLOADED", retryDelayMs: 1000 });
   assert.equal(errorLine(overloaded), "error: OVERLOADED: Full.; retry in 1.0 s");
 });

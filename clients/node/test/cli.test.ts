@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
@@ -47,6 +48,15 @@ for (const transport of TRANSPORTS) {
     await cancelled(server.calls[0]!);
   });
 
+  check("Ctrl-C ends it also where nobody reads", sayMuchAndHold, async (start, server) => {
+    const program = start();
+    await once(program.stdout, "data");
+    program.stdout.pause(); // most of what it has to print still waits
+    program.kill("SIGINT");
+    assert.deepEqual(await ending(program), [130, null]);
+    await cancelled(server.calls[0]!);
+  });
+
   check("a reader that goes away cancels the call", sayWithoutEnd, async (start, server) => {
     const program = start();
     const errors = text(program.stderr);
@@ -56,6 +66,43 @@ for (const transport of TRANSPORTS) {
     assert.equal(await errors, "");
     await cancelled(server.calls[0]!);
   });
+
+  test(`the program by ${transport}: a server of HTTP/1.1 is an error`, BOUND, async () => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const words = ["--transport", transport, "--target", target, "--timeout", "10", "Hi"];
+    const program = spawn(process.execPath, [PROGRAM, ...words], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    try {
+      const errors = text(program.stderr);
+      assert.deepEqual(await ending(program), [1, null]);
+      assert.match(await errors, /^error: UNAVAILABLE: .*Protocol error.*\n$/);
+    } finally {
+      server.close();
+    }
+  });
+
+  for (const flags of [
+    ["--api-key", "sécret"],
+    ["--target", "http://localhost:1920"],
+    ["--certfile", PROGRAM, "--keyfile", PROGRAM],
+  ]) {
+    test(`the program by ${transport}: it is a wrong use: ${flags[0]}`, BOUND, async () => {
+      const program = spawn(process.execPath, [PROGRAM, "--transport", transport, ...flags, "Hi"], {
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const errors = text(program.stderr);
+      assert.deepEqual(await ending(program), [2, null]);
+      assert.match(await errors, /^error: .+\nusage: /);
+      assert.doesNotMatch(await errors, /sécret/);
+    });
+  }
 }
 
 async function ending(program: Program): Promise<unknown[]> {
@@ -65,6 +112,10 @@ async function ending(program: Program): Promise<unknown[]> {
 function sayHello(call: Call) {
   call.write(piece("Hello"));
   call.end();
+}
+
+function sayMuchAndHold(call: Call) {
+  call.write(piece("more ".repeat(200_000))); // more than a pipe holds
 }
 
 function sayWithoutEnd(call: Call) {

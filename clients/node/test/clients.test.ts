@@ -6,9 +6,9 @@ import { Client as ConnectClient } from "../src/connect/client.js";
 import { HeadraceError } from "../src/errors.js";
 import { BadRequest, ErrorInfo, RetryInfo } from "../src/gen/grpc-js/google/rpc/error_details.js";
 import { Status } from "../src/gen/grpc-js/google/rpc/status.js";
-import { Client as GrpcJsClient } from "../src/grpc-js/client.js";
+import { Client as GrpcJsClient, GenerateRequest } from "../src/grpc-js/client.js";
 import { type Call, cancelled, fail, piece, type RunningServer, serve } from "./server.js";
-import { wireTo } from "./wire.js";
+import { wireTo, wireToNobody } from "./wire.js";
 
 const CLIENTS: Record<string, new (options: ClientOptions) => TextClient> = {
   "grpc-js": GrpcJsClient,
@@ -81,6 +81,20 @@ for (const [name, Client] of Object.entries(CLIENTS)) {
     },
   );
 
+  check("a signal ends the loop also where all has come", sayTwoWords, async (client) => {
+    const stop = new AbortController();
+    const texts: string[] = [];
+    const reading = async () => {
+      for await (const text of client.streamText("Hi", { signal: stop.signal })) {
+        texts.push(text);
+        await collect(client.streamText("Hi")); // behind which the rest of this one has come
+        stop.abort();
+      }
+    };
+    await assert.rejects(reading, { name: "AbortError" });
+    assert.deepEqual(texts, ["Hello"]);
+  });
+
   check("a signal that has gone off before makes no call", sayTwoWords, async (client, server) => {
     const reading = collect(client.streamText("Hi", { signal: AbortSignal.abort() }));
     await assert.rejects(reading, { name: "AbortError" });
@@ -134,16 +148,33 @@ for (const [name, Client] of Object.entries(CLIENTS)) {
     await cancelled(server.calls[0]!);
   });
 
-  test(`${name}: a connection that is lost is unavailable`, BOUND, async () => {
-    const server = await serve(sayOneAndHold);
-    const wire = await wireTo(server.target);
-    const client = new Client({ target: wire.target });
-    const reading = async () => {
-      for await (const _ of client.streamText("Hi")) wire.cut();
-    };
-    await assert.rejects(reading, { name: "HeadraceError", code: "UNAVAILABLE" });
+  check("a client that is closed stays so", sayTwoWords, async (client, server) => {
+    await collect(client.streamText("Hi"));
     client.close();
-    server.stop();
+    await assert.rejects(collect(client.streamText("Hi")));
+    assert.equal(server.calls.length, 1);
+  });
+
+  for (const way of ["cut", "reset"] as const) {
+    test(`${name}: a connection that is ${way} is unavailable`, BOUND, async () => {
+      const server = await serve(sayOneAndHold);
+      const wire = await wireTo(server.target);
+      const client = new Client({ target: wire.target });
+      const reading = async () => {
+        for await (const _ of client.streamText("Hi")) wire[way]();
+      };
+      await assert.rejects(reading, { name: "HeadraceError", code: "UNAVAILABLE" });
+      client.close();
+      server.stop();
+    });
+  }
+
+  test(`${name}: a connection that is reset at once is unavailable`, BOUND, async () => {
+    const wire = await wireToNobody();
+    const client = new Client({ target: wire.target });
+    await assert.rejects(collect(client.streamText("Hi")), { code: "UNAVAILABLE" });
+    client.close();
+    wire.cut();
   });
 
   test(`${name}: a server that is not there is unavailable`, BOUND, async () => {
@@ -152,6 +183,30 @@ for (const [name, Client] of Object.entries(CLIENTS)) {
     const client = new Client({ target: server.target });
     await assert.rejects(collect(client.streamText("Hi")), { code: "UNAVAILABLE" });
     client.close();
+  });
+}
+
+const STUBS = {
+  "grpc-js": (target: string) => {
+    const client = new GrpcJsClient({ target });
+    return { client, call: client.inference.generate(GenerateRequest.fromPartial({})) };
+  },
+  connect: (target: string) => {
+    const client = new ConnectClient({ target });
+    return { client, call: client.inference.generate({}) };
+  },
+};
+
+for (const [name, start] of Object.entries(STUBS)) {
+  test(`${name}: closing ends also a call of a stub`, BOUND, async () => {
+    const server = await serve(sayOneAndHold);
+    const { client, call } = start(server.target);
+    const reading = async () => {
+      for await (const _ of call) client.close();
+    };
+    await assert.rejects(reading);
+    await cancelled(server.calls[0]!);
+    server.stop();
   });
 }
 

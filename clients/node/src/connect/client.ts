@@ -1,18 +1,20 @@
 /** The client on Connect, over its gRPC transport, with messages by protoc-gen-es. */
 
+import { createSecureContext } from "node:tls";
+
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Client as Stub, createClient } from "@connectrpc/connect";
-import {
-  createGrpcTransport,
-  type GrpcTransportOptions,
-  Http2SessionManager,
-} from "@connectrpc/connect-node";
+import { createGrpcTransport, type GrpcTransportOptions } from "@connectrpc/connect-node";
 
+import { responsesOf, type StreamingCall, textsOf } from "../calls.js";
 import {
   addressOf,
+  authorizationOf,
+  boundedTimeoutMs,
   type CallOptions,
   type ChatOptions,
   type ClientOptions,
+  KEEPALIVE,
   type TextClient,
   type Tls,
   type Turn,
@@ -28,6 +30,7 @@ import { ModelService } from "../gen/es/headrace/v1/model_service_pb.js";
 import { Role } from "../gen/es/headrace/v1/prompt_pb.js";
 import { toHeadraceError } from "./errors.js";
 import { sendingKey, tellingLoss } from "./interceptors.js";
+import { Session } from "./session.js";
 
 export type { CallOptions, ChatOptions, ClientOptions, TextClient, Tls, Turn } from "../client.js";
 export { HeadraceError } from "../errors.js";
@@ -44,21 +47,20 @@ export class Client implements TextClient {
   readonly inference: Stub<typeof InferenceService>;
   readonly models: Stub<typeof ModelService>;
   readonly health: Stub<typeof Health>;
-  readonly #session: Http2SessionManager;
-  #isClosed = false;
+  readonly #session: Session;
 
   constructor(options: ClientOptions & { transport?: TransportOptions } = {}) {
     const baseUrl = `${options.tls ? "https" : "http"}://${addressOf(options.target)}`;
-    // A session of our own can be closed; Connect's keeps Node alive while it idles.
-    this.#session = new Http2SessionManager(baseUrl, undefined, tlsOptions(options.tls));
+    const pings = { pingIntervalMs: KEEPALIVE.timeMs, pingTimeoutMs: KEEPALIVE.timeoutMs };
+    this.#session = new Session(baseUrl, pings, tlsOptions(options.tls));
     const transport = createGrpcTransport({
       ...options.transport,
       baseUrl,
       sessionManager: this.#session,
       interceptors: [
         ...(options.transport?.interceptors ?? []),
-        ...(options.apiKey === undefined ? [] : [sendingKey(options.apiKey)]),
-        tellingLoss(() => this.#isClosed),
+        ...(options.apiKey === undefined ? [] : [sendingKey(authorizationOf(options.apiKey))]),
+        tellingLoss(() => this.#session.isClosed),
       ],
     });
     this.inference = createClient(InferenceService, transport);
@@ -66,10 +68,8 @@ export class Client implements TextClient {
     this.health = createClient(Health, transport);
   }
 
-  async *streamText(prompt: string | Turn[], options: ChatOptions = {}): AsyncGenerator<string> {
-    for await (const response of this.generate(chatRequest(prompt, options), options)) {
-      for (const { text } of response.deltas) if (text) yield text;
-    }
+  streamText(prompt: string | Turn[], options: ChatOptions = {}): AsyncGenerator<string> {
+    return textsOf(this.generate(chatRequest(prompt, options), options));
   }
 
   /**
@@ -79,30 +79,34 @@ export class Client implements TextClient {
    *
    * @throws HeadraceError if the call fails.
    */
-  async *generate(
+  generate(
     request: MessageInitShape<typeof GenerateRequestSchema>,
     { signal, timeoutMs }: CallOptions = {},
   ): AsyncGenerator<GenerateResponse> {
-    signal?.throwIfAborted();
-    const left = new AbortController();
-    const either = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
-    try {
-      yield* this.inference.generate(request, { signal: either, ...(timeoutMs !== undefined && { timeoutMs }) });
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw toHeadraceError(error);
-    } finally {
-      left.abort(); // of itself Connect lets a call run on that nobody reads
-    }
+    return responsesOf(() => this.#start(request, timeoutMs), signal, toHeadraceError);
   }
 
   close(): void {
-    this.#isClosed = true;
-    this.#session.abort();
+    this.#session.close();
   }
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #start(
+    request: MessageInitShape<typeof GenerateRequestSchema>,
+    timeoutMs: number | undefined,
+  ): StreamingCall<GenerateResponse> {
+    const stop = new AbortController();
+    const responses = this.inference.generate(request, {
+      signal: stop.signal,
+      ...(timeoutMs !== undefined && { timeoutMs: boundedTimeoutMs(timeoutMs) }),
+    });
+    return {
+      [Symbol.asyncIterator]: () => responses[Symbol.asyncIterator](),
+      cancel: () => stop.abort(),
+    };
   }
 }
 
@@ -119,8 +123,9 @@ function chatRequest(
   };
 }
 
+/** Reads the PEM texts, so that a wrong one is told at once and not by each call. */
 function tlsOptions(tls: boolean | Tls = false) {
   if (typeof tls === "boolean") return {};
-  const { caCerts: ca, cert, key } = tls;
-  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+  const { ca, cert, key } = tls;
+  return { secureContext: createSecureContext({ ca, cert, key }) };
 }

@@ -3,18 +3,21 @@
 import {
   type ChannelCredentials,
   type ChannelOptions,
-  type ClientReadableStream,
   credentials,
-  InterceptingCall,
-  type Interceptor,
+  type InterceptingCall,
   Metadata,
+  status,
 } from "@grpc/grpc-js";
 
+import { responsesOf, type StreamingCall, textsOf } from "../calls.js";
 import {
   addressOf,
+  authorizationOf,
+  boundedTimeoutMs,
   type CallOptions,
   type ChatOptions,
   type ClientOptions,
+  KEEPALIVE,
   type TextClient,
   type Tls,
   type Turn,
@@ -29,6 +32,7 @@ import {
 import { ModelServiceClient } from "../gen/grpc-js/headrace/v1/model_service.js";
 import { Role } from "../gen/grpc-js/headrace/v1/prompt.js";
 import { toHeadraceError } from "./errors.js";
+import { sendingKey, tracking } from "./interceptors.js";
 
 export type { CallOptions, ChatOptions, ClientOptions, TextClient, Tls, Turn } from "../client.js";
 export { HeadraceError } from "../errors.js";
@@ -47,13 +51,18 @@ export class Client implements TextClient {
   readonly inference: InferenceServiceClient;
   readonly models: ModelServiceClient;
   readonly health: HealthClient;
-  readonly #running = new Set<ClientReadableStream<GenerateResponse>>();
+  readonly #running = new Set<InterceptingCall>();
 
   constructor(options: ClientOptions & { channel?: ChannelOptions } = {}) {
     const address = addressOf(options.target);
-    const interceptors = options.apiKey === undefined ? [] : [sendingKey(options.apiKey)];
+    const interceptors = [
+      tracking(this.#running),
+      ...(options.apiKey === undefined ? [] : [sendingKey(authorizationOf(options.apiKey))]),
+    ];
     const channelCredentials = credentialsOf(options.tls);
     this.inference = new InferenceServiceClient(address, channelCredentials, {
+      "grpc.keepalive_time_ms": KEEPALIVE.timeMs,
+      "grpc.keepalive_timeout_ms": KEEPALIVE.timeoutMs,
       ...options.channel,
       interceptors,
     });
@@ -62,10 +71,8 @@ export class Client implements TextClient {
     this.health = new HealthClient(address, channelCredentials, shared);
   }
 
-  async *streamText(prompt: string | Turn[], options: ChatOptions = {}): AsyncGenerator<string> {
-    for await (const response of this.generate(chatRequest(prompt, options), options)) {
-      for (const { text } of response.deltas) if (text) yield text;
-    }
+  streamText(prompt: string | Turn[], options: ChatOptions = {}): AsyncGenerator<string> {
+    return textsOf(this.generate(chatRequest(prompt, options), options));
   }
 
   /**
@@ -75,41 +82,36 @@ export class Client implements TextClient {
    *
    * @throws HeadraceError if the call fails.
    */
-  async *generate(
+  generate(
     request: Parameters<typeof GenerateRequest.fromPartial>[0],
     { signal, timeoutMs }: CallOptions = {},
   ): AsyncGenerator<GenerateResponse> {
-    signal?.throwIfAborted();
-    const deadline = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
-    const call = this.inference.generate(
-      GenerateRequest.fromPartial(request),
-      new Metadata(),
-      deadline === undefined ? {} : { deadline },
-    );
-    // The loop below throws what fails; a call that it has left has nobody else to tell.
-    call.on("error", () => {});
-    const cancel = () => call.cancel();
-    signal?.addEventListener("abort", cancel);
-    this.#running.add(call);
-    try {
-      yield* call as AsyncIterable<GenerateResponse>;
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw toHeadraceError(error);
-    } finally {
-      signal?.removeEventListener("abort", cancel);
-      this.#running.delete(call);
-      call.cancel(); // of itself grpc-js lets a call run on that nobody reads
-    }
+    return responsesOf(() => this.#start(request, timeoutMs), signal, toHeadraceError);
   }
 
   close(): void {
-    for (const call of this.#running) call.cancel(); // which a channel that closes does not
+    for (const call of this.#running) {
+      call.cancelWithStatus(status.CANCELLED, "The client is closed.");
+    }
     this.inference.close();
   }
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  #start(
+    request: Parameters<typeof GenerateRequest.fromPartial>[0],
+    timeoutMs: number | undefined,
+  ): StreamingCall<GenerateResponse> {
+    const call = this.inference.generate(
+      GenerateRequest.fromPartial(request),
+      new Metadata(),
+      timeoutMs === undefined ? {} : { deadline: Date.now() + boundedTimeoutMs(timeoutMs) },
+    );
+    // Who reads it is thrown what fails; a call that was left has nobody else to tell.
+    call.on("error", () => {});
+    return call as StreamingCall<GenerateResponse>;
   }
 }
 
@@ -126,17 +128,10 @@ function chatRequest(prompt: string | Turn[], options: ChatOptions) {
 /** The credentials of a channel; @grpc/grpc-js says it if a PEM text is wrong. */
 function credentialsOf(tls: boolean | Tls = false): ChannelCredentials {
   if (tls === false) return credentials.createInsecure();
-  const { caCerts = null, key = null, cert = null } = tls === true ? {} : tls;
-  return credentials.createSsl(caCerts, key, cert);
+  const { ca, key, cert } = tls === true ? {} : tls;
+  return credentials.createSsl(bytesOf(ca), bytesOf(key), bytesOf(cert));
 }
 
-// Not call credentials, which grpc-js refuses to send without TLS, as to a server on this machine.
-function sendingKey(apiKey: string): Interceptor {
-  return (options, nextCall) =>
-    new InterceptingCall(nextCall(options), {
-      start(metadata, listener, next) {
-        metadata.set("authorization", `Bearer ${apiKey}`);
-        next(metadata, listener);
-      },
-    });
+function bytesOf(pem: string | Buffer | undefined): Buffer | null {
+  return typeof pem === "string" ? Buffer.from(pem) : (pem ?? null);
 }
