@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from tests.cli.test_serve import SERVE, read_welcome
 from tests.command_line.page import CHECKOUT
@@ -76,10 +76,14 @@ def make_files(folder: Path) -> None:
     """Make the keys and certificates of the page, and lead to the files of the checkout."""
     (folder / "keys.txt").write_text(f"alice {KEY}\n")
     authority = Authority(folder)
-    for name, stem in (("localhost", ""), ("alice", "alice-")):
+    # Of a server that has this name and no address, and of a client.
+    for name, certfile, keyfile in (
+        ("localhost", "cert.pem", "key.pem"),
+        ("alice", "alice.pem", "alice-key.pem"),
+    ):
         pair = authority.issue(name)
-        pair.certfile.rename(folder / f"{stem.rstrip('-') or 'cert'}.pem")
-        pair.keyfile.rename(folder / f"{stem}key.pem")
+        pair.certfile.rename(folder / certfile)
+        pair.keyfile.rename(folder / keyfile)
     for name in ("protos", "deploy"):
         (folder / name).symlink_to(CHECKOUT / name)
 
@@ -101,7 +105,7 @@ def serving(folder: Path, *flags: str) -> Iterator[Service]:
         welcome = read_welcome(process.stdout)
         http = re.search(r"HTTP  \S+:(\d+)/v1\n", welcome)
         grpc = re.search(r"gRPC  \S+:(\d+)", welcome)
-        assert http, _all_of(process, log)
+        assert http, _rest_of(log, reader)
         assert grpc
         yield Service(folder, grpc[1], http[1], log)
     finally:
@@ -116,14 +120,12 @@ def serving(folder: Path, *flags: str) -> Iterator[Service]:
     assert process.returncode == 0
 
 
-def _pass_on(stderr, log) -> None:
+def _pass_on(stderr: IO[bytes], log: queue.SimpleQueue[str]) -> None:
     for line in iter(stderr.readline, b""):
         log.put(line.decode())
 
 
-def _all_of(process, log) -> str:
-    process.wait(timeout=BOUND_SECONDS)
-    lines = []
-    while not log.empty():
-        lines.append(log.get())
-    return "".join(lines)
+def _rest_of(log: queue.SimpleQueue[str], reader: threading.Thread) -> str:
+    """Return what a service that has ended wrote."""
+    reader.join()
+    return "".join(log.get() for _ in range(log.qsize()))
