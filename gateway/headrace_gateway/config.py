@@ -197,7 +197,9 @@ def _parser() -> argparse.ArgumentParser:
                 group.add_argument(setting.flag, action="store_const", const=True, **common)
             else:
                 common |= {"type": setting.read, "metavar": setting.metavar}
-                group.add_argument(setting.flag, nargs="+" if setting.is_list else None, **common)
+                # Once for each value: nothing that follows a key may be taken for another.
+                action = "append" if setting.is_list else "store"
+                group.add_argument(setting.flag, action=action, **common)
     return parser
 
 

@@ -41,7 +41,7 @@ class Setting:
         read: turns the text of a value into the value, or raises `FlagValueError`.
         help: what it is for.
         has_commas: its value is a list with commas, which may be a list in a file.
-        is_list: its flag takes several values, its variable has commas between them.
+        is_list: its flag is given once for each value, its variable has commas between them.
     """
 
     name: str
@@ -100,8 +100,8 @@ SETTINGS: Final[Mapping[str, tuple[Setting, ...]]] = {
             "--api-key",
             "KEY",
             api_key,
-            "ask callers for one of these keys; the variable has commas between them, and hides "
-            "them from the list of processes",
+            "a key that callers need; it can be given several times; the variable has commas "
+            "between keys, and hides them from the list of processes",
             is_list=True,
         ),
         Setting(

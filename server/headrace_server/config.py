@@ -210,8 +210,11 @@ def _build_parser() -> argparse.ArgumentParser:
             common: dict[str, Any] = {"default": argparse.SUPPRESS, "help": text}
             if flag.metavar is None:
                 group.add_argument(flag.name, action="store_true", **common)
+                continue
+            common |= {"type": flag.read, "metavar": flag.metavar}
+            if flag.is_repeated:
+                group.add_argument(flag.name, action="append", **common)
             else:
-                common |= {"type": flag.read, "metavar": flag.metavar}
                 group.add_argument(flag.name, nargs="+" if flag.is_list else None, **common)
     return parser
 

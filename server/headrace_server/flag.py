@@ -21,6 +21,8 @@ class Flag:
         shown_default: the default in words, where its value does not say it.
         metavar: what stands for the value in the help; None for a flag without a value.
         is_list: it takes several values.
+        is_repeated: on the command line it is given once for each of them, so that nothing that
+            follows is taken for one.
         backend: the only backend on which it has an effect.
         own_variable: the environment variable, where the one after the name belongs to
             the gateway's flag.
@@ -35,6 +37,7 @@ class Flag:
     shown_default: str | None = None
     metavar: str | None = "N"
     is_list: bool = False
+    is_repeated: bool = False
     backend: Literal["native", "simulated"] | None = None
     own_variable: str | None = None
     file_names: tuple[str, ...] = ()

@@ -151,10 +151,12 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--api-key",
             api_key,
             None,
-            "the keys that callers need; a file or the variable shows them to fewer eyes",
+            "a key that callers need; it can be given several times; a file or the variable shows "
+            "keys to fewer eyes",
             shown_default="none, callers need no key",
             metavar="KEY",
             is_list=True,
+            is_repeated=True,
         ),
         Flag(
             "--api-key-file",

@@ -4,11 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 
 import pytest
 
-from headrace.cli.serve.flags import FLAGS, Program, launch_of
+from headrace.cli.serve.flags import FLAGS, Program, add_flags, launch_of
 
 ALL_FLAGS = [flag for flags in FLAGS.values() for flag in flags]
 # What the command itself gives to the gateway.
@@ -54,6 +54,14 @@ def test_every_flag_of_a_program_is_passed_on(program):
         if program in flag.programs and flag.flag != "--grpc-host"  # the server's --host once more
     }
     assert passed == expected
+
+
+def test_what_follows_a_key_is_the_model():
+    """And no second key, which everybody would know."""
+    parser = ArgumentParser()
+    add_flags(parser)
+    given = parser.parse_args(["--api-key", "one", "--api-key", "two", "tiny"])
+    assert (given.api_key, given.model_argument) == (["one", "two"], "tiny")
 
 
 def arguments_for(program, given):

@@ -21,7 +21,7 @@ from tests.cli.test_serve import BOUND_SECONDS, SERVE, Service, are_gone, read_w
 from tests.gateway.authorities import Authority
 
 KEYS = ("sk-first-4711", "sk-second-0815")
-SECURED = ("--api-key", *KEYS, "--log-level", "debug")
+SECURED = (*(word for key in KEYS for word in ("--api-key", key)), "--log-level", "debug")
 
 
 @pytest.fixture(scope="module")

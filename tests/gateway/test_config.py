@@ -91,7 +91,7 @@ def test_without_them_there_are_no_keys_and_no_encryption():
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
-        (["--api-key", "sk-1", "sk-2"], {"HEADRACE_API_KEY": "three"}),
+        (["--api-key", "sk-1", "--api-key", "sk-2"], {"HEADRACE_API_KEY": "three"}),
         ([], {"HEADRACE_API_KEY": "sk-1, sk-2"}),
         ([], {"HEADRACE_GATEWAY_API_KEY": "sk-1,sk-2", "HEADRACE_API_KEY": "three"}),
     ],

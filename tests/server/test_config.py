@@ -54,9 +54,9 @@ def test_without_flags_there_are_no_keys_no_tls_and_no_socket():
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
-        (("--api-key", "one", "two"), {}),
+        (("--api-key", "one", "--api-key", "two"), {}),
         ((), {"HEADRACE_API_KEY": "one, two"}),
-        (("--api-key", "one", "two"), {"HEADRACE_API_KEY": "three"}),
+        (("--api-key", "one", "--api-key", "two"), {"HEADRACE_API_KEY": "three"}),
     ],
 )
 def test_keys_are_kept_as_their_digests(arguments, environment):
@@ -70,11 +70,16 @@ def test_keys_are_kept_as_their_digests(arguments, environment):
 @pytest.mark.parametrize("key", ["", "ä", "a b", "SECRET\n", "x" * 513])
 def test_a_bad_key_is_refused_without_being_told(capsys, key):
     """Terminals and logs of services keep what is written to them."""
-    error = refusal(capsys, "--api-key", "SECRET", key)
+    error = refusal(capsys, "--api-key", "SECRET", "--api-key", key)
     assert error == (
         "headrace-server: --api-key: a key must have 1 to 512 visible characters in ASCII, "
         "and no comma\n"
     )
+
+
+def test_what_follows_a_key_is_not_another(capsys):
+    """The name of a model, say, which everybody knows, must not become a key."""
+    assert "tiny" in refusal(capsys, "--api-key", "one", "tiny")
 
 
 def test_parts_of_tls_are_refused(capsys, tmp_path):

@@ -21,7 +21,7 @@ from tests.gateway.service import MODEL, Process, running
 BOUND_SECONDS = 30.0
 LOCAL = ("localhost", "127.0.0.1")
 MESSAGES = [{"role": "user", "content": "Hey"}]
-KEYS = ("--api-key", "secret", "other")
+KEYS = ("--api-key", "secret", "--api-key", "other")
 NAME = "key-2bb80d53"  # after the SHA-256 of "secret"
 SIMULATED = ("--backend", "simulated")
 

@@ -40,7 +40,7 @@ TOKENIZE = "/headrace.v1.InferenceService/Tokenize"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared():
-    async with running_server("--api-key", KEY, "k-two") as under:
+    async with running_server("--api-key", KEY, "--api-key", "k-two") as under:
         yield under
 
 

@@ -6,7 +6,7 @@ import re
 from argparse import SUPPRESS, ArgumentTypeError
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +39,8 @@ class PassedFlag:
         default: in words.
         is_list: it takes several values.
         read: checks the value before anything is started; the programs check the others.
-        is_secret: it is passed on by its variable, for command lines can be seen by everybody.
+        is_secret: it is passed on by its variable, for command lines can be seen by everybody. It
+            is given once for each value, so that nothing that follows is taken for one.
     """
 
     flag: str
@@ -199,9 +200,9 @@ FLAGS: Mapping[str, tuple[PassedFlag, ...]] = {
             "--api-key",
             dict.fromkeys(Program, "--api-key"),
             "KEY",
-            "the keys that callers need; a file or the variable shows them to fewer eyes",
+            "a key that callers need; it can be given several times; a file or the variable shows "
+            "keys to fewer eyes",
             "none, callers need no key",
-            is_list=True,
             read=api_key,
             is_secret=True,
         ),
@@ -334,17 +335,15 @@ def add_flags(parser: Parser) -> None:
             )
         for flag in flags:
             text = f"{flag.help} (default: {flag.default})".replace("%", "%%")
+            common: dict[str, Any] = {"default": SUPPRESS, "help": text}
             if flag.metavar is None:
-                group.add_argument(flag.flag, action="store_true", default=SUPPRESS, help=text)
+                group.add_argument(flag.flag, action="store_true", **common)
+                continue
+            common |= {"type": flag.read, "metavar": flag.metavar}
+            if flag.is_secret:
+                group.add_argument(flag.flag, action="append", **common)
             else:
-                group.add_argument(
-                    flag.flag,
-                    type=flag.read,
-                    metavar=flag.metavar,
-                    nargs="+" if flag.is_list else None,
-                    default=SUPPRESS,
-                    help=text,
-                )
+                group.add_argument(flag.flag, nargs="+" if flag.is_list else None, **common)
 
 
 def launch_of(
