@@ -27,23 +27,27 @@ type Client struct {
 type Option func(*options)
 
 type options struct {
-	tls    *tls.Config
-	apiKey string
-	dial   []grpc.DialOption
+	transport grpc.DialOption
+	apiKey    string
+	dial      []grpc.DialOption
 }
 
-// WithTLS encrypts the connection. An empty Config takes the certificates that the
-// machine trusts; one with Certificates shows the server who calls.
+// WithTLS encrypts the connection. Nil or an empty Config takes the certificates that the
+// machine trusts; one with Certificates shows the server who calls, and its ServerName is
+// the name that the server's certificate must have, by default the host of the target.
 func WithTLS(config *tls.Config) Option {
-	return func(o *options) { o.tls = config }
+	transport := grpc.WithTransportCredentials(credentials.NewTLS(config))
+	return func(o *options) { o.transport = transport }
 }
 
-// WithAPIKey sends a key with every call. An empty one sends none.
+// WithAPIKey sends a key with every call. An empty one sends none. Without WithTLS it
+// crosses the network in the clear.
 func WithAPIKey(key string) Option {
 	return func(o *options) { o.apiKey = key }
 }
 
-// WithDialOptions hands options to gRPC, such as a service config that retries.
+// WithDialOptions hands options to gRPC, such as a service config that retries. They have
+// the last word over those of this package.
 func WithDialOptions(dial ...grpc.DialOption) Option {
 	return func(o *options) { o.dial = append(o.dial, dial...) }
 }
@@ -51,12 +55,12 @@ func WithDialOptions(dial ...grpc.DialOption) Option {
 // Dial returns a client of the server at target, such as "localhost:1920". It connects
 // in the background: a server that is not there is an error of the first call.
 func Dial(target string, opts ...Option) (*Client, error) {
-	var o options
+	// Newer versions of gRPC have NewClient and insecure.NewCredentials beside Dial and
+	// WithInsecure. These are in all of 1.x.
+	o := options{transport: grpc.WithInsecure()}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	// Newer versions of gRPC have NewClient and insecure.NewCredentials beside Dial and
-	// WithInsecure. These are in all of 1.x.
 	conn, err := grpc.Dial(target, o.dialOptions()...)
 	if err != nil {
 		return nil, err
@@ -80,8 +84,8 @@ func (c *Client) Conn() *grpc.ClientConn {
 	return c.conn
 }
 
-// Stream sends a request and returns its answer, to be read as it is made. Cancelling
-// ctx, or its deadline, stops the work at the server at once.
+// Stream sends a request and returns its answer, to be read as it is made and then closed.
+// Cancelling ctx, or its deadline, stops the work at the server at once.
 func (c *Client) Stream(
 	ctx context.Context, request *headracev1.GenerateRequest, opts ...grpc.CallOption,
 ) (*Stream, error) {
@@ -95,11 +99,13 @@ func (c *Client) Stream(
 }
 
 // Models lists the models that the server serves.
-func (c *Client) Models(ctx context.Context) ([]*headracev1.Model, error) {
+func (c *Client) Models(
+	ctx context.Context, opts ...grpc.CallOption,
+) ([]*headracev1.Model, error) {
 	var models []*headracev1.Model
 	request := &headracev1.ListModelsRequest{}
 	for {
-		page, err := c.models.ListModels(ctx, request)
+		page, err := c.models.ListModels(ctx, request, opts...)
 		if err != nil {
 			return nil, FromError(err)
 		}
@@ -131,11 +137,7 @@ func (o *options) dialOptions() []grpc.DialOption {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 30 * time.Second, Timeout: 10 * time.Second,
 		}),
-	}
-	if o.tls != nil {
-		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(o.tls)))
-	} else {
-		dial = append(dial, grpc.WithInsecure())
+		o.transport,
 	}
 	if o.apiKey != "" {
 		dial = append(dial, grpc.WithPerRPCCredentials(BearerKey(o.apiKey)))

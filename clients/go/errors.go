@@ -53,9 +53,8 @@ func FromError(err error) error {
 				failure.Reason = detail.Reason
 			}
 		case *errdetails.BadRequest:
-			for _, violation := range detail.FieldViolations {
-				failure.Field = violation.Field
-				break
+			if len(detail.FieldViolations) > 0 {
+				failure.Field = detail.FieldViolations[0].Field
 			}
 		case *errdetails.RetryInfo:
 			failure.RetryDelay = detail.RetryDelay.AsDuration()
@@ -79,6 +78,9 @@ func (e *Error) Name() string {
 
 // GRPCStatus lets status.FromError and status.Code read the error.
 func (e *Error) GRPCStatus() *status.Status {
+	if e.status == nil { // one that was not made by FromError
+		return status.New(e.Code, e.Message)
+	}
 	return e.status
 }
 

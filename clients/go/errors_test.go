@@ -93,6 +93,13 @@ func TestFromErrorOfNoErrorIsNil(t *testing.T) {
 	}
 }
 
+func TestErrorMadeByHandHasItsStatus(t *testing.T) {
+	err := error(&Error{Code: codes.Unavailable, Message: "Gone."})
+	if got := status.Convert(err); got.Code() != codes.Unavailable || got.Message() != "Gone." {
+		t.Errorf("got the status %v", got)
+	}
+}
+
 func TestErrorIsTheErrorOfItsContext(t *testing.T) {
 	tests := []struct {
 		code   codes.Code

@@ -11,7 +11,7 @@ import (
 	"example.com/headrace/headracev1"
 )
 
-// Stream is one answer as it is made. One goroutine reads it:
+// Stream is one answer as it is made. One goroutine reads it, and any may close it:
 //
 //	for stream.Next() {
 //		fmt.Print(stream.Text())
@@ -48,7 +48,7 @@ func (s *Stream) Next() bool {
 	return s.err == nil
 }
 
-// Response returns the response that Next has read.
+// Response returns the response that Next has read, or nil once it has returned false.
 func (s *Stream) Response() *headracev1.GenerateResponse {
 	return s.response
 }
@@ -58,7 +58,8 @@ func (s *Stream) Text() string {
 	return text(s.response)
 }
 
-// Err returns nil when the answer is complete, and else an *Error.
+// Err returns the *Error for which Next has returned false, and nil where the answer is
+// complete or still goes on.
 func (s *Stream) Err() error {
 	if s.err == nil || errors.Is(s.err, io.EOF) {
 		return nil
@@ -67,7 +68,8 @@ func (s *Stream) Err() error {
 }
 
 // Header waits until the server has taken the request and returns the headers of the
-// answer: x-request-id names the request in the server's log.
+// answer: x-request-id names the request in the server's log. They may be empty where the
+// server refused it; Next and Err say why.
 func (s *Stream) Header() (metadata.MD, error) {
 	header, err := s.call.Header()
 	return header, FromError(err)
@@ -78,8 +80,9 @@ func (s *Stream) Trailer() metadata.MD {
 	return s.call.Trailer()
 }
 
-// Close cancels the call unless it is at its end. Call it when an answer is left
-// before that: otherwise the server makes it to its end.
+// Close cancels the call unless it is at its end, and does not wait for it. Call it when an
+// answer is left before that: otherwise the server makes it to its end, and the call and
+// its goroutine stay until then.
 func (s *Stream) Close() {
 	s.cancel()
 }

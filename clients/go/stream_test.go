@@ -83,6 +83,21 @@ func TestStreamEndsWithTheErrorOfTheServer(t *testing.T) {
 	}
 }
 
+func TestTLSWithoutAConfigIsStillTLS(t *testing.T) {
+	client, _ := serve(t, headrace.WithTLS(nil), headrace.WithAPIKey("secret"))
+	stream, err := client.Stream(context.Background(), headrace.UserPrompt("Paris"))
+	if err == nil {
+		defer stream.Close()
+		if stream.Next() {
+			t.Fatal("the key went to a server without TLS")
+		}
+		err = stream.Err()
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("got %v, want UNAVAILABLE", err)
+	}
+}
+
 func TestCloseCancelsTheCallAtTheServer(t *testing.T) {
 	client, server := serve(t, headrace.WithAPIKey("secret"))
 	stream, err := client.Stream(context.Background(), headrace.UserPrompt("for ever"))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -22,6 +23,8 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitInterrupted = 130
+
+	longest = 365 * 24 * time.Hour
 )
 
 // command is what the flags ask for.
@@ -43,6 +46,7 @@ func main() {
 
 func parse(set *flag.FlagSet, args []string) (*command, error) {
 	c := &command{connection: flags.Register(set)}
+	c.connection.DefaultAPIKey()
 	stopping := &headracev1.Stopping{}
 	set.Func("max-tokens", "the most tokens of the answer, `N` (default: no limit)",
 		func(value string) error {
@@ -53,11 +57,14 @@ func parse(set *flag.FlagSet, args []string) (*command, error) {
 	set.Func("timeout", "the time for the answer in `SECONDS` (default: no limit)",
 		func(value string) error {
 			seconds, err := strconv.ParseFloat(value, 64)
-			c.timeout = time.Duration(seconds * float64(time.Second))
-			if err == nil && c.timeout <= 0 {
-				err = errors.New("must be above 0")
+			if err != nil {
+				return err
 			}
-			return err
+			if !(seconds > 0 && seconds <= longest.Seconds()) { // NaN is neither
+				return fmt.Errorf("must be above 0 and at most %.0f", longest.Seconds())
+			}
+			c.timeout = time.Duration(seconds * float64(time.Second))
+			return nil
 		})
 	set.Usage = func() {
 		fmt.Fprintln(set.Output(), "usage: headrace-go [flags] PROMPT")
@@ -72,7 +79,6 @@ func parse(set *flag.FlagSet, args []string) (*command, error) {
 	c.request = headrace.UserPrompt(set.Arg(0))
 	c.request.Stopping = stopping
 
-	c.connection.DefaultAPIKey()
 	options, err := c.connection.TLS()
 	c.options = append(options, headrace.WithAPIKey(c.connection.APIKey))
 	return c, err
@@ -82,13 +88,17 @@ func parse(set *flag.FlagSet, args []string) (*command, error) {
 func (c *command) run() int {
 	interruptible, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	go func() { // so that a second Ctrl-C ends the program
+		<-interruptible.Done()
+		stop()
+	}()
 	ctx := interruptible
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	err := c.ask(ctx)
+	err := c.ask(ctx, os.Stdout)
 	switch {
 	case interruptible.Err() != nil:
 		return exitInterrupted
@@ -100,7 +110,7 @@ func (c *command) run() int {
 }
 
 // ask prints the answer as it comes.
-func (c *command) ask(ctx context.Context) error {
+func (c *command) ask(ctx context.Context, out io.Writer) error {
 	client, err := headrace.Dial(c.connection.Target, c.options...)
 	if err != nil {
 		return err
@@ -114,11 +124,15 @@ func (c *command) ask(ctx context.Context) error {
 
 	begun := false
 	for stream.Next() {
-		fmt.Print(stream.Text())
+		if _, err := io.WriteString(out, stream.Text()); err != nil {
+			return err
+		}
 		begun = true
 	}
 	if begun {
-		fmt.Println()
+		if _, err := fmt.Fprintln(out); err != nil {
+			return err
+		}
 	}
 	return stream.Err()
 }

@@ -32,15 +32,18 @@ func Register(set *flag.FlagSet) *Connection {
 	set.StringVar(&c.caCerts, "ca-certs", "", "encrypt, and trust the certificates in `FILE`")
 	set.StringVar(&c.certFile, "certfile", "", "show the certificate in `FILE` (needs -keyfile)")
 	set.StringVar(&c.keyFile, "keyfile", "", "the `FILE` of that certificate's private key")
-	set.StringVar(&c.APIKey, "api-key", "", "the `KEY` to call with (default: HEADRACE_API_KEY)")
+	// No StringVar, which would show the default in the usage.
+	set.Func("api-key", "the `KEY` to call with (default: HEADRACE_API_KEY)",
+		func(key string) error {
+			c.APIKey = key
+			return nil
+		})
 	return c
 }
 
-// DefaultAPIKey takes the key of the environment where no flag gave one.
+// DefaultAPIKey takes the key of the environment, to be called before flags are parsed.
 func (c *Connection) DefaultAPIKey() {
-	if c.APIKey == "" {
-		c.APIKey, _, _ = strings.Cut(os.Getenv("HEADRACE_API_KEY"), ",")
-	}
+	c.APIKey, _, _ = strings.Cut(os.Getenv("HEADRACE_API_KEY"), ",")
 }
 
 // TLS returns the options that encrypt the connection: none where no flag asks for it.
