@@ -14,7 +14,7 @@ import { Role } from "./gen/headrace/v1/prompt_pb.js";
 export interface ClientOptions {
   /** Where the proxy is, such as `http://localhost:8080`. */
   server: string;
-  /** The key that is sent with each call, where the server asks for one. */
+  /** The key that is sent with each call, where the server asks for one; without https, in plain text. */
   apiKey?: string | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface ChatOptions {
 /** A call that failed. */
 export class HeadraceError extends Error {
   override readonly name = "HeadraceError";
-  /** The gRPC status, such as `NotFound`. */
+  /** The gRPC status, such as `NOT_FOUND`; `UNAVAILABLE` where the browser could not reach the server. */
   readonly code: string;
   /** As in `ErrorReason` of the contract; unset where the connection or a proxy failed. */
   readonly reason: string | undefined;
@@ -44,7 +44,7 @@ export class HeadraceError extends Error {
   constructor(error: ConnectError) {
     super(error.rawMessage, { cause: error });
     const retryDelay = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
-    this.code = Code[error.code];
+    this.code = statusName(isOfNetwork(error) ? Code.Unavailable : error.code);
     this.reason = error.findDetails(ErrorInfoSchema)[0]?.reason;
     this.field = error.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field;
     this.retryDelayMs = retryDelay && Number(retryDelay.seconds) * 1000 + retryDelay.nanos / 1e6;
@@ -55,6 +55,7 @@ export class Client {
   /** The stub, for all other calls. */
   readonly inference;
 
+  /** @throws TypeError if the key cannot be sent. */
   constructor({ server, apiKey }: ClientOptions) {
     const interceptors = apiKey === undefined ? [] : [sendingKey(apiKey)];
     this.inference = createClient(
@@ -72,6 +73,7 @@ export class Client {
    */
   async *streamText(prompt: string, options: ChatOptions = {}): AsyncGenerator<string> {
     const { signal, model = "", maxTokens, timeoutMs } = options;
+    signal?.throwIfAborted();
     const left = new AbortController();
     const signals = signal ? [signal, left.signal] : [left.signal];
     const responses = this.inference.generate(
@@ -80,11 +82,16 @@ export class Client {
         prompt: { case: "chat", value: { messages: [{ role: Role.USER, content: prompt }] } },
         stopping: maxTokens === undefined ? {} : { maxOutputTokens: maxTokens },
       },
-      { signal: AbortSignal.any(signals), ...(timeoutMs !== undefined && { timeoutMs }) },
+      {
+        signal: AbortSignal.any(signals),
+        // gRPC has no fractions of it.
+        ...(timeoutMs !== undefined && { timeoutMs: Math.ceil(timeoutMs) }),
+      },
     );
     try {
       for await (const { deltas } of responses) {
         for (const { text } of deltas) if (text) yield text;
+        signal?.throwIfAborted(); // what has come meanwhile is not wanted either
       }
     } catch (error) {
       signal?.throwIfAborted();
@@ -95,7 +102,21 @@ export class Client {
   }
 }
 
+/** Whether the browser tells no more than that: the server is down, gone, or its CORS policy refuses this page. */
+export function isOfNetwork(error: unknown): boolean {
+  return error instanceof ConnectError && error.cause instanceof TypeError;
+}
+
+function statusName(code: Code): string {
+  if (code === Code.Canceled) return "CANCELLED";
+  return Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
+}
+
 function sendingKey(apiKey: string): Interceptor {
+  if (!/^[!-~]+$/.test(apiKey)) {
+    // A browser says so too, with the key in the message.
+    throw new TypeError("apiKey must be visible ASCII characters without spaces");
+  }
   return (next) => (request) => {
     request.header.set("authorization", `Bearer ${apiKey}`);
     return next(request);

@@ -1,6 +1,6 @@
 /** The page: asks, shows the answer as it comes, and stops it. */
 
-import { Client, HeadraceError } from "./headrace.js";
+import { Client, HeadraceError, isOfNetwork } from "./headrace.js";
 
 const form = find("form", HTMLFormElement);
 const server = find("#server", HTMLInputElement);
@@ -41,21 +41,28 @@ function begin(): void {
   answer.replaceChildren();
   problem.textContent = "";
   state.textContent = "Answering…";
-  ask.disabled = true;
   stop.disabled = false;
+  swap(ask, stop);
 }
 
 function end(how: string): void {
   state.textContent = how;
   ask.disabled = false;
-  stop.disabled = true;
+  swap(stop, ask);
+}
+
+/** Disable a button; the focus, which would be lost, goes to the other one. */
+function swap(from: HTMLButtonElement, to: HTMLButtonElement): void {
+  if (document.activeElement === from) to.focus();
+  from.disabled = true;
 }
 
 function describe(error: unknown): string {
   if (!(error instanceof HeadraceError)) return String(error);
-  if (error.cause instanceof Error && error.cause.cause instanceof TypeError) {
-    // The browser tells no more: it is down, or its CORS policy refuses this page.
-    return `${server.value} cannot be reached, or does not let pages of ${location.origin} call.`;
+  if (isOfNetwork(error.cause)) {
+    return answer.hasChildNodes()
+      ? `The connection to ${server.value} was lost amid the answer.`
+      : `${server.value} cannot be reached, or does not let pages of ${location.origin} call.`;
   }
   const { reason, code, message, retryDelayMs } = error;
   const retry = retryDelayMs === undefined ? "" : ` Try again in ${retryDelayMs / 1000} s.`;

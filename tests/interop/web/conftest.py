@@ -56,14 +56,17 @@ class AskingPage:
     def problem(self) -> Locator:
         return self.page.get_by_role("alert")
 
+    def button(self, name: str) -> Locator:
+        return self.page.get_by_role("button", name=name)
+
     async def ask(self, question: str, *, key: str = KEY, model: str = "") -> None:
         await self.page.get_by_label("API key").fill(key)
         await self.page.get_by_label("Model").fill(model)
         await self.page.get_by_label("Question").fill(question)
-        await self.page.get_by_role("button", name="Ask").click()
+        await self.button("Ask").click()
 
     async def stop(self) -> None:
-        await self.page.get_by_role("button", name="Stop").click()
+        await self.button("Stop").click()
 
     async def follow(self) -> None:
         """Take notes from now on."""

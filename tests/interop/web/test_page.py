@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.interop.web.conftest import open_page
+from tests.interop.wire import wire_to
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
@@ -31,6 +32,7 @@ async def test_text_comes_while_the_answer_runs_and_stops_on_demand(page, servic
     await page.ask("Once")
     await expect(page.answer).not_to_be_empty()
     await expect(page.state).to_have_text("Answering…")
+    await expect(page.button("Stop")).to_be_focused()
     first = await page.answer.text_content()
     await expect(page.answer).not_to_have_text(first)
     assert len(generations(service)) == num_before
@@ -41,6 +43,7 @@ async def test_text_comes_while_the_answer_runs_and_stops_on_demand(page, servic
     assert call["code"] == "CANCELLED"
     await service.server.balance()
     await expect(page.state).to_have_text("Stopped.")
+    await expect(page.button("Ask")).to_be_focused()
     await expect(page.problem).to_be_empty()
     assert (await page.answer.text_content()).startswith(first)
 
@@ -56,6 +59,27 @@ async def test_leaving_the_page_cancels(page, service):
     assert time.monotonic() - began < STOP_SECONDS
     assert call["code"] == "CANCELLED"
     await service.server.balance()
+
+
+async def test_a_connection_that_is_lost_shows_as_such(page, service):
+    """What has come stays, and the problem is not that the page may not call."""
+    num_before = len(generations(service))
+    async with wire_to(service.envoy.public) as wire:
+        await page.page.get_by_label("Server").fill(f"http://{wire.target}")
+        await page.ask("Once")
+        await expect(page.answer).not_to_be_empty()
+    await expect(page.problem).to_have_text(re.compile("was lost amid the answer"))
+    await expect(page.answer).not_to_be_empty()
+    assert (await ended(service, num_before))["code"] == "CANCELLED"
+
+
+async def test_a_key_that_cannot_be_sent_is_not_shown(page, service):
+    """No call is made, and the page says what is wrong without the key."""
+    num_before = len(generations(service))
+    await page.ask("Once", key="schlüssel")
+    await expect(page.problem).to_have_text(re.compile("apiKey must be visible ASCII"))
+    assert "schlüssel" not in await page.page.content()
+    assert len(generations(service)) == num_before
 
 
 async def test_the_browser_asks_before_it_calls(page, service):
