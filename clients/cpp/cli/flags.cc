@@ -54,7 +54,7 @@ std::vector<std::string> parse(int argc, char** argv, Connection& connection,
   optind = 0;  // from the start, also for a second command line
   int index = 0;
   while (true) {
-    const int found = getopt_long(argc, argv, ":", options.data(), &index);
+    const int found = getopt_long_only(argc, argv, ":", options.data(), &index);
     if (found == -1) break;
     if (found != 0) {
       throw UsageError(std::string(argv[optind - 1]) +

@@ -56,10 +56,13 @@ int run(const Command& command) {
   try {
     for (const v1::GenerateResponse& response : stream) {
       std::cout << text_of(response) << std::flush;
+      if (!std::cout) break;
       ending = "\n";
     }
     std::cout << ending << std::flush;
-    return 0;
+    if (std::cout) return 0;
+    std::cerr << "error: the answer cannot be written" << std::endl;
+    return kFailed;
   } catch (const Error& error) {
     std::cout << ending << std::flush;
     if (watcher.interrupted()) return kInterrupted;
@@ -83,5 +86,8 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     std::cerr << kUsageLine << "error: " << error.what() << std::endl;
     return kUsage;
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << std::endl;
+    return kFailed;
   }
 }

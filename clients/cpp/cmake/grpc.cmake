@@ -1,9 +1,13 @@
-# Finds gRPC, by its own package for CMake or else by pkg-config, and the plugin of protoc.
-# Defines the target gRPC::grpc++ and the variable grpc_cpp_plugin.
+# Finds gRPC and protobuf, by their own packages for CMake or else by pkg-config and CMake's
+# module, and the plugin of protoc. Defines the targets gRPC::grpc++, protobuf::libprotobuf and
+# protobuf::protoc, and the variable grpc_cpp_plugin.
 
-find_package(gRPC CONFIG)
-find_package(Protobuf REQUIRED)
-if(NOT TARGET gRPC::grpc++)
+find_package(Protobuf CONFIG QUIET)
+if(NOT Protobuf_FOUND)
+  find_package(Protobuf REQUIRED)
+endif()
+find_package(gRPC CONFIG QUIET)
+if(NOT gRPC_FOUND)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET GLOBAL grpc++)
   add_library(gRPC::grpc++ ALIAS PkgConfig::grpcpp)

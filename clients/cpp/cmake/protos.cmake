@@ -28,6 +28,7 @@ function(add_proto_library name root)
     COMMENT "Generating ${name}"
     VERBATIM)
   add_library(${name} STATIC ${sources})
+  target_compile_features(${name} PUBLIC cxx_std_17)
   # As a system folder, so that warnings are about one's own code.
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_link_libraries(${name} PUBLIC gRPC::grpc++ protobuf::libprotobuf Threads::Threads)

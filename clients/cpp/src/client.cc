@@ -2,16 +2,37 @@
 
 #include <grpcpp/create_channel.h>
 
+#include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace headrace {
+namespace {
+
+// gRPC ends the program over a header that holds anything else, such as the newline of a file.
+bool can_be_sent(const std::string& key) {
+  return std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+void set_unless_set(grpc::ChannelArguments& arguments, const std::string& key, int value) {
+  const grpc_channel_args set = arguments.c_channel_args();
+  for (std::size_t i = 0; i < set.num_args; ++i) {
+    if (set.args[i].key == key) return;
+  }
+  arguments.SetInt(key, value);
+}
+
+}  // namespace
 
 Client::Client(const std::string& target, ClientOptions options)
     : api_key_(std::move(options.api_key)) {
+  if (!can_be_sent(api_key_)) {
+    throw std::invalid_argument("the API key holds characters other than visible ASCII ones");
+  }
   // A long prompt is silent: a server that vanished is noticed by its missing pong.
-  options.arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
-  options.arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  options.arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  set_unless_set(options.arguments, GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
+  set_unless_set(options.arguments, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  set_unless_set(options.arguments, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   channel_ = grpc::CreateCustomChannel(
       target, options.credentials ? options.credentials : grpc::InsecureChannelCredentials(),
       options.arguments);
@@ -20,17 +41,15 @@ Client::Client(const std::string& target, ClientOptions options)
 }
 
 Stream Client::stream(v1::GenerateRequest request, const PrepareCall& prepare) const {
-  auto context = new_context();
-  if (prepare) prepare(*context);
-  return Stream(inference_, std::move(context), std::move(request));
+  return Stream(inference_, new_context(prepare), std::move(request));
 }
 
-std::vector<v1::Model> Client::models() const {
+std::vector<v1::Model> Client::models(const PrepareCall& prepare) const {
   std::vector<v1::Model> models;
   v1::ListModelsRequest request;
   do {
     v1::ListModelsResponse page;
-    const auto context = new_context();
+    const auto context = new_context(prepare);
     const grpc::Status status = models_->ListModels(context.get(), request, &page);
     if (!status.ok()) throw Error(status);
     models.insert(models.end(), page.models().begin(), page.models().end());
@@ -39,9 +58,10 @@ std::vector<v1::Model> Client::models() const {
   return models;
 }
 
-std::unique_ptr<grpc::ClientContext> Client::new_context() const {
+std::unique_ptr<grpc::ClientContext> Client::new_context(const PrepareCall& prepare) const {
   auto context = std::make_unique<grpc::ClientContext>();
   if (!api_key_.empty()) context->AddMetadata("authorization", "Bearer " + api_key_);
+  if (prepare) prepare(*context);
   return context;
 }
 

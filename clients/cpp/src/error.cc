@@ -1,5 +1,7 @@
 #include "headrace/error.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <array>
 
 #include "google/rpc/error_details.pb.h"
@@ -25,6 +27,16 @@ std::string reason_of(const google::rpc::Status& details) {
   return "";
 }
 
+// The time that a server asks for; none where it is no time that can be waited for.
+std::optional<std::chrono::milliseconds> delay_of(const google::rpc::RetryInfo& retry) {
+  const google::protobuf::Duration& delay = retry.retry_delay();
+  if (!retry.has_retry_delay() || delay.seconds() < 0 || delay.nanos() < 0 ||
+      delay.seconds() > google::protobuf::util::TimeUtil::kDurationMaxSeconds) {
+    return std::nullopt;
+  }
+  return std::chrono::milliseconds(delay.seconds() * 1000 + delay.nanos() / 1'000'000);
+}
+
 std::string line_of(const grpc::Status& status) {
   const std::string reason = reason_of(details_of(status));
   return (reason.empty() ? name_of(status.error_code()) : reason) + ": " + status.error_message();
@@ -43,9 +55,8 @@ Error::Error(const grpc::Status& status)
   for (const auto& detail : details.details()) {
     if (detail.UnpackTo(&request) && !request.field_violations().empty()) {
       field_ = request.field_violations(0).field();
-    } else if (detail.UnpackTo(&retry) && retry.has_retry_delay()) {
-      retry_delay_ = std::chrono::milliseconds(retry.retry_delay().seconds() * 1000 +
-                                               retry.retry_delay().nanos() / 1'000'000);
+    } else if (detail.UnpackTo(&retry)) {
+      retry_delay_ = delay_of(retry);
     }
   }
 }

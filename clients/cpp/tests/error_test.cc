@@ -1,5 +1,8 @@
 #include "headrace/error.h"
 
+#include <cstdint>
+#include <limits>
+
 #include "check.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -44,6 +47,15 @@ TEST(an_error_tells_when_to_try_again) {
                                  info_of("OVERLOADED", "headrace"), retry);
   EXPECT_EQUAL(error.retry_delay().value_or(std::chrono::milliseconds(0)).count(), 1500);
   EXPECT_EQUAL(error.field(), "");
+}
+
+TEST(a_delay_that_nobody_can_wait_for_is_none) {
+  for (const std::int64_t seconds : {std::numeric_limits<std::int64_t>::max(), std::int64_t{-1}}) {
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_seconds(seconds);
+    const Error error = error_with(grpc::StatusCode::UNAVAILABLE, "Gone.", retry);
+    EXPECT_EQUAL(error.retry_delay().has_value(), false);
+  }
 }
 
 TEST(a_reason_of_another_domain_is_none) {

@@ -46,6 +46,8 @@ TEST(wrong_command_lines_are_refused_by_their_words) {
                "--nothing is not a flag of this program");
   EXPECT_EQUAL(complaint_of([&] { parse({"program", "--target"}, connection); }),
                "--target needs a value");
+  EXPECT_EQUAL(complaint_of([&] { parse({"program", "-xy", "Hi"}, connection); }),
+               "-xy is not a flag of this program");
   connection.certfile = "cert.pem";
   EXPECT_EQUAL(complaint_of([&] { connection.client_options(); }),
                "--certfile and --keyfile belong together: give both or none");

@@ -94,6 +94,18 @@ TEST(a_refusal_is_thrown_each_time) {
   EXPECT_EQUAL(code_at_end_of(stream), grpc::StatusCode::UNAUTHENTICATED);
 }
 
+TEST(a_key_that_cannot_be_sent_is_refused_without_telling_it) {
+  for (const char* key : {"secret\n", "se cret", "s\xc3\xa9"}) {
+    std::string complaint;
+    try {
+      const Served served(key);
+    } catch (const std::invalid_argument& error) {
+      complaint = error.what();
+    }
+    EXPECT_EQUAL(complaint, "the API key holds characters other than visible ASCII ones");
+  }
+}
+
 TEST(an_answer_that_is_left_is_cancelled_at_the_server) {
   Served served;
   {

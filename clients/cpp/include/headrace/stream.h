@@ -32,7 +32,8 @@ class Canceller {
 //
 //     for (const headrace::v1::GenerateResponse& response : stream) { … }
 //
-// Leaving it before its end cancels the call, so that the server stops at once.
+// Leaving it before its end cancels the call, so that the server stops at once; that waits for
+// gRPC on this side, not for the server. One that was moved from can only be assigned or destroyed.
 class Stream {
  public:
   class Iterator;
@@ -44,7 +45,8 @@ class Stream {
   Stream& operator=(Stream&&) noexcept;
   ~Stream();
 
-  // Waits for the next response; nothing at the end of a complete answer. Throws Error.
+  // Waits for the next response; nothing at the end of a complete answer. Throws Error, and the
+  // same one if called again.
   std::optional<v1::GenerateResponse> next();
 
   // The responses that are still to come. Throws Error when one is waited for.
