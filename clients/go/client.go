@@ -7,6 +7,8 @@ package headrace
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -40,8 +42,8 @@ func WithTLS(config *tls.Config) Option {
 	return func(o *options) { o.transport = transport }
 }
 
-// WithAPIKey sends a key with every call. An empty one sends none. Without WithTLS it
-// crosses the network in the clear.
+// WithAPIKey sends a key, of visible ASCII characters, with every call. An empty one sends
+// none. Without WithTLS it crosses the network in the clear.
 func WithAPIKey(key string) Option {
 	return func(o *options) { o.apiKey = key }
 }
@@ -60,6 +62,9 @@ func Dial(target string, opts ...Option) (*Client, error) {
 	o := options{transport: grpc.WithInsecure()}
 	for _, opt := range opts {
 		opt(&o)
+	}
+	if !canBeSent(o.apiKey) {
+		return nil, errors.New("the API key holds characters other than visible ASCII ones")
 	}
 	conn, err := grpc.Dial(target, o.dialOptions()...)
 	if err != nil {
@@ -129,6 +134,11 @@ func (k BearerKey) GetRequestMetadata(context.Context, ...string) (map[string]st
 // RequireTransportSecurity is false, since servers listen on the loopback interface.
 func (k BearerKey) RequireTransportSecurity() bool {
 	return false
+}
+
+// canBeSent says whether a header can hold the key: the newline of a file is often left in.
+func canBeSent(key string) bool {
+	return strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
 func (o *options) dialOptions() []grpc.DialOption {

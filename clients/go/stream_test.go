@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,18 @@ func TestStreamEndsWithTheErrorOfTheServer(t *testing.T) {
 	var failure *headrace.Error
 	if !errors.As(stream.Err(), &failure) || failure.Code != codes.Unauthenticated {
 		t.Errorf("got %v, want UNAUTHENTICATED", stream.Err())
+	}
+}
+
+func TestDialRefusesAKeyThatCannotBeSentWithoutTellingIt(t *testing.T) {
+	for _, key := range []string{"secret\n", "se cret", "s\u00e9cret"} {
+		client, err := headrace.Dial("localhost:1", headrace.WithAPIKey(key))
+		if err == nil {
+			client.Close()
+			t.Errorf("%q is taken", key)
+		} else if strings.Contains(err.Error(), key) {
+			t.Errorf("the error tells the key: %v", err)
+		}
 	}
 }
 
