@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from tests.interop import clients
 from tests.interop import runner as runners
 from tests.interop.clients import CLIENTS, Client
 from tests.interop.oracle import REFERENCE
@@ -30,6 +31,16 @@ async def test_a_broken_runner_is_told(monkeypatch, script, told):
     async with PLAIN.open() as way, running(broken, way) as runner:
         with pytest.raises(RunnerError, match=told):
             await runner.ask(LINE)
+
+
+def test_a_build_that_does_not_end_is_ended(monkeypatch):
+    """With all that it has started."""
+    monkeypatch.setattr(clients, "BUILD_SECONDS", 0.5)
+    endless = Client("ada", "Ada", REFERENCE.folder, [], [], build="sleep 60 & wait")
+    assert clients.build(endless) == "ada was not built within 0.5 s"
+    failing = Client("ada", "Ada", REFERENCE.folder, [], [], build="echo it broke; exit 1")
+    assert clients.build(failing) == "it broke\n"
+    assert clients.build(Client("ada", "Ada", REFERENCE.folder, [], [], build="true")) is None
 
 
 def test_a_missing_client_is_told_with_its_packages():
