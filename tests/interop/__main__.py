@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import time
 
@@ -20,6 +21,9 @@ from tests.interop.uses import use_program
 
 def main() -> int:
     given = _arguments()
+    # A shell starts its background jobs with Ctrl-C ignored, which the clients would inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if given.packages:
         print(*_known_packages(), sep="\n")
         return 0
