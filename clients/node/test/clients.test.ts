@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 
 import type { ClientOptions, TextClient } from "../src/client.js";
@@ -80,6 +81,13 @@ for (const [name, Client] of Object.entries(CLIENTS)) {
       await cancelled(server.calls[0]!);
     },
   );
+
+  check("a signal that lives on keeps nothing of a call", sayTwoWords, async (client) => {
+    const { signal } = new AbortController();
+    await collect(client.streamText("Hi", { signal }));
+    for await (const _ of client.streamText("Hi", { signal })) break;
+    assert.deepEqual(getEventListeners(signal, "abort"), []);
+  });
 
   check("a signal ends the loop also where all has come", sayTwoWords, async (client) => {
     const stop = new AbortController();
