@@ -42,17 +42,21 @@ final class SeenCall
     {
         [$path, $requestClass, $this->responseClass] = self::METHODS[$scenario->method]
             ?? throw new InvalidArgumentException("there is no method $scenario->method");
+        if (property_exists($scenario, 'api_key')) {
+            throw new InvalidArgumentException(
+                'A call that is refused by its headers may be made twice, as curl can lose its status.',
+            );
+        }
         $this->cancel = $scenario->cancel ?? '';
         $this->pauseMicroseconds = 1000 * ($scenario->read_pause_ms ?? 0);
         $this->start = microtime(true);
         $request = new $requestClass();
         $request->mergeFromJsonString(json_encode($fields, JSON_THROW_ON_ERROR));
         $metadata = (array) ($scenario->metadata ?? []);
-        $key = property_exists($scenario, 'api_key') ? $scenario->api_key : $apiKey;
         $this->call = $channel->call(
             $path,
             $request->serializeToString(),
-            $metadata + ($key === null ? [] : ['authorization' => "Bearer $key"]),
+            $metadata + ($apiKey === null ? [] : ['authorization' => "Bearer $apiKey"]),
             isset($scenario->timeout_ms) ? $scenario->timeout_ms / 1000 : null,
             isset($scenario->compression),
         );
