@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import hmac
 import logging
+import os
 import re
+import stat
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -17,13 +20,13 @@ if TYPE_CHECKING:
 # What a header can carry as it is, and a list with commas too.
 _KEY: Final = re.compile(r"[!-+\--~]{1,512}")
 _NAME: Final = re.compile(r"[!-~]{1,128}")
-_DIGEST: Final = re.compile(r"sha256:([0-9a-fA-F]{64})")
+_DIGEST: Final = re.compile(r"(?i:sha256):([0-9a-fA-F]{64})")
 # Thousands of keys fit; a file that is larger is another one, given by mistake.
 _MAX_FILE_BYTES: Final = 1024 * 1024
 _LOOK_SECONDS: Final = 1.0
 
-# What changes when a file is written or replaced; None where there is none.
-_Signature: TypeAlias = "tuple[int, int, int] | None"
+# What changes when a file is written or replaced, or may be read at last; None where there is none.
+_Signature: TypeAlias = "tuple[int, int, int, int] | None"
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +52,10 @@ def to_api_key(text: str) -> ApiKey:
     """Keep a key that has no name of its own; it is named after its digest.
 
     Raises:
-        ApiKeyError: it could not be sent as one.
+        ApiKeyError: it could not be sent as one, or is the digest of one.
     """
+    if _DIGEST.fullmatch(text) is not None:
+        raise ApiKeyError("the SHA-256 of a key stands in a file only; give the key itself")
     digest = _digest(text)
     return ApiKey(f"key-{digest.hex()[:8]}", digest)
 
@@ -63,13 +68,7 @@ def read_api_key_file(path: Path) -> tuple[ApiKey, ...]:
     Raises:
         ApiKeyError: the file cannot be read, or a line is none of these.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise ApiKeyError(f"{path} cannot be read: {error.strerror}") from error
-    if len(content) > _MAX_FILE_BYTES:
-        raise ApiKeyError(f"{path} is over 1 MiB, which no file of keys is")
+    content = _read(path)
     keys: dict[bytes, ApiKey] = {}
     for number, line in enumerate(content.decode("ascii", "replace").splitlines(), start=1):
         words = line.split()
@@ -150,13 +149,30 @@ class ApiKeys:
             _tell(logging.INFO, "keys read again", path=str(file), keys=len(self._file_keys))
 
 
+def _read(path: Path) -> bytes:
+    try:
+        # Without waiting: a pipe has no end before its writer comes, and nobody would be served.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ApiKeyError(f"{path} is no regular file, which keys must be in")
+            content = os.read(descriptor, _MAX_FILE_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ApiKeyError(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > _MAX_FILE_BYTES:
+        raise ApiKeyError(f"{path} is over 1 MiB, which no file of keys is")
+    return content.removeprefix(codecs.BOM_UTF8)  # as some editors write it
+
+
 def _read_line(words: list[str]) -> ApiKey:
     if len(words) != 2:
         raise ApiKeyError("there must be a name and a key, such as: alice KEY")
     name, key = words
     if _NAME.fullmatch(name) is None:
         raise ApiKeyError("a name must have 1 to 128 visible characters in ASCII")
-    if not key.startswith("sha256:"):
+    if not key.lower().startswith("sha256:"):
         return ApiKey(name, _digest(key))
     match = _DIGEST.fullmatch(key)
     if match is None:
@@ -179,4 +195,5 @@ def _signature(file: Path) -> _Signature:
         status = file.stat()
     except OSError:
         return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
+    # The third changes with the rights to read, too, after which a file is worth another look.
+    return (status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)

@@ -61,6 +61,24 @@ def test_a_key_belongs_to_the_name_before_it(file):
     }
 
 
+@pytest.mark.parametrize("prefix", ["sha256:", "SHA256:"])
+def test_a_digest_is_never_taken_for_a_key(file, prefix):
+    """Else whoever reads a file, or a command line, that has digests would have keys."""
+    file.write_text(f"bob {prefix}{sha256('b-1')}\n")
+    keys = ApiKeys((), file)
+    assert keys.find("b-1") == "bob"
+    assert keys.find(f"{prefix}{sha256('b-1')}") is None
+    with pytest.raises(ApiKeyError, match=r"^the SHA-256 of a key stands in a file only"):
+        to_api_key(f"{prefix}{sha256('b-1')}")
+
+
+def test_a_file_may_be_one_of_windows(file):
+    """It begins with a mark of bytes, and its lines end with two characters."""
+    file.write_bytes(b"\xef\xbb\xbfalice one\r\nbob two\r\n")
+    keys = ApiKeys((), file)
+    assert [keys.find("one"), keys.find("two")] == ["alice", "bob"]
+
+
 def test_a_digest_is_no_key(file):
     """Who reads the file of digests has no key yet."""
     file.write_text(f"bob sha256:{sha256('b-1')}\n")
@@ -226,6 +244,30 @@ def test_a_bad_file_keeps_the_old_keys_and_is_told_once(file, clock, caplog, bad
     replace(file, "bob two\n")
     clock.now += 1.0
     assert [keys.find(key) for key in ["one", "two"]] == [None, "bob"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "directory"])
+def test_what_is_no_file_is_an_error_and_nobody_waits_for_it(file, clock, caplog, make):
+    """A pipe without a writer would stop all callers."""
+    file.write_text("alice one\n")
+    keys = ApiKeys((), file, clock)
+    file.unlink()
+    make(file)
+    clock.now += 1.0
+    assert keys.find("one") == "alice"
+    [record] = caplog.records
+    assert record.fields["cause"] == f"{file} is no regular file, which keys must be in"
+
+
+def test_a_copy_with_the_old_time_and_size_is_read(file, clock):
+    """As `cp --preserve` makes it, in place; and a file that was given the rights to be read."""
+    file.write_text("alice one\n")
+    status = file.stat()
+    keys = ApiKeys((), file, clock)
+    file.write_text("alice two\n")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    clock.now += 1.0
+    assert [keys.find(key) for key in ["one", "two"]] == [None, "alice"]
 
 
 @pytest.mark.parametrize(
