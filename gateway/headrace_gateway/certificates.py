@@ -63,6 +63,9 @@ def read_pem(path: Path) -> bytes:
         CertificateError: it cannot be read.
     """
     try:
+        # A pipe has no end before its writer comes, and nobody would be served until then.
+        if path.exists() and not path.is_file():
+            raise CertificateError(f"{path} is no regular file.")
         return path.read_bytes()
     except OSError as error:
         raise CertificateError(f"{path} cannot be read: {error.strerror}.") from error

@@ -93,14 +93,15 @@ def _load(tls: ListeningTls) -> ssl.SSLContext:
     return context
 
 
-def _signature(tls: ListeningTls) -> tuple[tuple[int, int, int] | None, ...]:
+def _signature(tls: ListeningTls) -> tuple[tuple[int, int, int, int] | None, ...]:
     files = (tls.pair.certfile, tls.pair.keyfile, tls.ca_certs)
     return tuple(_status(file) for file in files if file is not None)
 
 
-def _status(file: Path) -> tuple[int, int, int] | None:
+def _status(file: Path) -> tuple[int, int, int, int] | None:
     try:
         status = file.stat()
     except OSError:
         return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
+    # The third changes with the rights to read, too, after which a file is worth another look.
+    return (status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)

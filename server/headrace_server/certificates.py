@@ -13,8 +13,8 @@ from headrace_server.telemetry import log_event
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What changes when files are written or replaced.
-_Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+# What changes when files are written or replaced, or may be read at last.
+_Signature: TypeAlias = tuple[tuple[int, int, int, int] | None, ...]
 
 _log = logging.getLogger(__name__)
 
@@ -97,6 +97,9 @@ def _read(config: TlsConfig) -> Certificates:
 
 def _read_bytes(path: Path) -> bytes:
     try:
+        # A pipe has no end before its writer comes, and the handshake would wait for it.
+        if path.exists() and not path.is_file():
+            raise CertificateError(f"{path} is no regular file.")
         return path.read_bytes()
     except OSError as error:
         raise CertificateError(f"{path} cannot be read: {error.strerror}.") from error
@@ -144,9 +147,10 @@ def _signature(config: TlsConfig) -> _Signature:
     return tuple(_file_signature(path) for path in paths if path is not None)
 
 
-def _file_signature(path: Path) -> tuple[int, int, int] | None:
+def _file_signature(path: Path) -> tuple[int, int, int, int] | None:
     try:
         status = path.stat()
     except OSError:
         return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
+    # The third changes with the rights to read, too, after which a file is worth another look.
+    return (status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)

@@ -1,6 +1,7 @@
 """The files of TLS fit together, or one sentence says which one does not."""
 
 import logging
+import os
 import subprocess
 
 import pytest
@@ -116,3 +117,20 @@ def test_what_is_bad_is_told_once_and_what_is_good_again_is_taken(folder, caplog
     assert certificates.chain == OTHER.cert_chain_pems[0].bytes()
     bad, good = "bad certificate, the old one stays in use", "certificate read again"
     assert [record.message for record in caplog.records] == [bad, bad, good]
+
+
+def test_a_pipe_is_an_error_and_no_handshake_waits_for_it(folder, caplog):
+    """It has no end before somebody writes to it."""
+    files = CertificateFiles(config_of(folder, "cert", "key", "ca"))
+    (folder / "ca").unlink()
+    os.mkfifo(folder / "ca")
+    assert files.read_if_changed() is None
+    [record] = caplog.records
+    assert record.fields["cause"] == f"{folder / 'ca'} is no regular file."
+
+
+def test_files_that_may_be_read_at_last_are_read(folder):
+    """To give the rights changes neither their time nor their size."""
+    files = CertificateFiles(config_of(folder, "cert", "key"))
+    (folder / "key").chmod(0o640)
+    assert files.read_if_changed() is not None

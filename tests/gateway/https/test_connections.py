@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import ssl
 
 import pytest
@@ -126,6 +127,19 @@ async def test_the_files_are_looked_at_once_a_second(authority, tmp_path):
     assert certificate_from(context) == first
     now[0] = https.LOOK_SECONDS
     assert certificate_from(context) != first
+
+
+async def test_a_pipe_is_an_error_and_no_handshake_waits_for_it(authority, caplog):
+    """It has no end before somebody writes to it, and the old certificate stays in use."""
+    pair, now = authority.issue("localhost"), [0.0]
+    context = https.Https(https_files(pair), clock=lambda: now[0]).context
+    first = certificate_from(context)
+    pair.certfile.unlink()
+    os.mkfifo(pair.certfile)
+    now[0] = https.LOOK_SECONDS
+    assert certificate_from(context) == first
+    [record] = caplog.records
+    assert record.fields["cause"] == f"{pair.certfile} is no regular file."
 
 
 async def test_a_session_of_a_client_with_a_certificate_is_not_resumed(authority):
