@@ -17,4 +17,8 @@ Gem::Specification.new do |spec|
   spec.add_dependency "google-protobuf", ">= 3.21", "< 5"
   spec.add_dependency "googleapis-common-protos-types", "~> 1.4"
   spec.add_dependency "grpc", "~> 1.51"
+
+  spec.add_development_dependency "grpc-tools", "~> 1.51"
+  spec.add_development_dependency "minitest", "~> 5.15"
+  spec.add_development_dependency "rake", "~> 13.0"
 end
