@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "grpc/health/v1/health.pb.h"
+#include "headrace/v1/model_service.pb.h"
 #include "json.h"
 
 namespace headrace::interop {

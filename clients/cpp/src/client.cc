@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "headrace/v1/model_service.grpc.pb.h"
+
 namespace headrace {
 namespace {
 
@@ -36,21 +38,20 @@ Client::Client(const std::string& target, ClientOptions options)
   channel_ = grpc::CreateCustomChannel(
       target, options.credentials ? options.credentials : grpc::InsecureChannelCredentials(),
       options.arguments);
-  inference_ = v1::InferenceService::NewStub(channel_);
-  models_ = v1::ModelService::NewStub(channel_);
 }
 
 Stream Client::stream(v1::GenerateRequest request, const PrepareCall& prepare) const {
-  return Stream(inference_, new_context(prepare), std::move(request));
+  return Stream(channel_, new_context(prepare), std::move(request));
 }
 
 std::vector<v1::Model> Client::models(const PrepareCall& prepare) const {
+  const auto stub = v1::ModelService::NewStub(channel_);
   std::vector<v1::Model> models;
   v1::ListModelsRequest request;
   do {
     v1::ListModelsResponse page;
     const auto context = new_context(prepare);
-    const grpc::Status status = models_->ListModels(context.get(), request, &page);
+    const grpc::Status status = stub->ListModels(context.get(), request, &page);
     if (!status.ok()) throw Error(status);
     models.insert(models.end(), page.models().begin(), page.models().end());
     request.set_page_token(page.next_page_token());

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "headrace/error.h"
+#include "headrace/v1/inference_service.grpc.pb.h"
 
 namespace headrace {
 namespace {
@@ -19,7 +20,7 @@ Metadata copy(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata)
 
 // The members are destroyed from the last to the first: the reader before its context.
 struct Stream::Call {
-  std::shared_ptr<v1::InferenceService::Stub> stub;
+  std::unique_ptr<v1::InferenceService::Stub> stub;
   std::shared_ptr<grpc::ClientContext> context;
   v1::GenerateRequest request;
   std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader;
@@ -33,10 +34,10 @@ struct Stream::Call {
   }
 };
 
-Stream::Stream(std::shared_ptr<v1::InferenceService::Stub> stub,
+Stream::Stream(const std::shared_ptr<grpc::Channel>& channel,
                std::shared_ptr<grpc::ClientContext> context, v1::GenerateRequest request)
-    : call_(new Call{std::move(stub), std::move(context), std::move(request), nullptr, false, {}}) {
-}
+    : call_(new Call{v1::InferenceService::NewStub(channel), std::move(context),
+                     std::move(request), nullptr, false, {}}) {}
 
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "headrace/client.h"
+#include "headrace/v1/inference_service.grpc.pb.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 
 #include "headrace/error.h"
 #include "headrace/stream.h"
-#include "headrace/v1/inference_service.grpc.pb.h"
-#include "headrace/v1/model_service.grpc.pb.h"
+#include "headrace/v1/inference_service.pb.h"
+#include "headrace/v1/model.pb.h"
 
 namespace headrace {
 
@@ -46,7 +46,8 @@ class Client {
   // Lists the models that the server serves; each page is a call. Throws Error.
   std::vector<v1::Model> models(const PrepareCall& prepare = {}) const;
 
-  // The connection, for the stubs of calls that have no function here.
+  // The connection, for the stubs of calls that have no function here: they are in
+  // headrace/v1/*_service.grpc.pb.h.
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:
@@ -54,8 +55,6 @@ class Client {
 
   std::string api_key_;
   std::shared_ptr<grpc::Channel> channel_;
-  std::shared_ptr<v1::InferenceService::Stub> inference_;
-  std::shared_ptr<v1::ModelService::Stub> models_;
 };
 
 // The request for a chat with one message of the user's. What else it should hold is for the

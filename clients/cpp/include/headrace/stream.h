@@ -1,6 +1,7 @@
 // One answer as it is made.
 #pragma once
 
+#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
 #include <cstddef>
@@ -11,9 +12,11 @@
 #include <string>
 #include <utility>
 
-#include "headrace/v1/inference_service.grpc.pb.h"
+#include "headrace/v1/inference_service.pb.h"
 
 namespace headrace {
+
+class Client;
 
 // Metadata by lower-case keys.
 using Metadata = std::multimap<std::string, std::string>;
@@ -39,8 +42,6 @@ class Stream {
   class Iterator;
   struct End {};
 
-  Stream(std::shared_ptr<v1::InferenceService::Stub> stub,
-         std::shared_ptr<grpc::ClientContext> context, v1::GenerateRequest request);
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
   ~Stream();
@@ -63,8 +64,11 @@ class Stream {
   Metadata trailers() const;
 
  private:
+  friend class Client;
   struct Call;
 
+  Stream(const std::shared_ptr<grpc::Channel>& channel,
+         std::shared_ptr<grpc::ClientContext> context, v1::GenerateRequest request);
   void begin_call();
 
   std::unique_ptr<Call> call_;
