@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cheadrace/v1/constraint.proto\x12\x0bheadrace.v1\"\x8f\x01\n\nConstraint\x12\x15\n\x0bjson_schema\x18\x01 \x01(\tH\x00\x12\x15\n\x0bjson_object\x18\x02 \x01(\x08H\x00\x12\x0f\n\x05regex\x18\x03 \x01(\tH\x00\x12\x11\n\x07grammar\x18\x04 \x01(\tH\x00\x12\'\n\x07\x63hoices\x18\x05 \x01(\x0b\x32\x14.headrace.v1.ChoicesH\x00\x42\x06\n\x04\x66orm\"\x18\n\x07\x43hoices\x12\r\n\x05texts\x18\x01 \x03(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cheadrace/v1/constraint.proto\x12\x0bheadrace.v1\"\x8f\x01\n\nConstraint\x12\x15\n\x0bjson_schema\x18\x01 \x01(\tH\x00\x12\x15\n\x0bjson_object\x18\x02 \x01(\x08H\x00\x12\x0f\n\x05regex\x18\x03 \x01(\tH\x00\x12\x11\n\x07grammar\x18\x04 \x01(\tH\x00\x12\'\n\x07\x63hoices\x18\x05 \x01(\x0b\x32\x14.headrace.v1.ChoicesH\x00\x42\x06\n\x04\x66orm\"\x18\n\x07\x43hoices\x12\r\n\x05texts\x18\x01 \x03(\tB\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.constraint_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_CONSTRAINT']._serialized_start=46
   _globals['_CONSTRAINT']._serialized_end=189
   _globals['_CHOICES']._serialized_start=191

@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eheadrace/v1/error_reason.proto\x12\x0bheadrace.v1*\xe2\x03\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45RROR_REASON_INVALID_FIELD\x10\x01\x12(\n$ERROR_REASON_CONTEXT_LENGTH_EXCEEDED\x10\x02\x12 \n\x1c\x45RROR_REASON_MODEL_NOT_FOUND\x10\x03\x12%\n!ERROR_REASON_DUPLICATE_REQUEST_ID\x10\x04\x12\x1b\n\x17\x45RROR_REASON_OVERLOADED\x10\x05\x12\x1f\n\x1b\x45RROR_REASON_CLIENT_STALLED\x10\x06\x12\x19\n\x15\x45RROR_REASON_DRAINING\x10\x07\x12#\n\x1f\x45RROR_REASON_ENGINE_UNAVAILABLE\x10\x08\x12\x1e\n\x1a\x45RROR_REASON_QUEUE_TIMEOUT\x10\t\x12\"\n\x1e\x45RROR_REASON_DEADLINE_EXCEEDED\x10\n\x12\x19\n\x15\x45RROR_REASON_INTERNAL\x10\x0b\x12#\n\x1f\x45RROR_REASON_INVALID_CONSTRAINT\x10\x0c\x12 \n\x1c\x45RROR_REASON_UNAUTHENTICATED\x10\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eheadrace/v1/error_reason.proto\x12\x0bheadrace.v1*\xe2\x03\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45RROR_REASON_INVALID_FIELD\x10\x01\x12(\n$ERROR_REASON_CONTEXT_LENGTH_EXCEEDED\x10\x02\x12 \n\x1c\x45RROR_REASON_MODEL_NOT_FOUND\x10\x03\x12%\n!ERROR_REASON_DUPLICATE_REQUEST_ID\x10\x04\x12\x1b\n\x17\x45RROR_REASON_OVERLOADED\x10\x05\x12\x1f\n\x1b\x45RROR_REASON_CLIENT_STALLED\x10\x06\x12\x19\n\x15\x45RROR_REASON_DRAINING\x10\x07\x12#\n\x1f\x45RROR_REASON_ENGINE_UNAVAILABLE\x10\x08\x12\x1e\n\x1a\x45RROR_REASON_QUEUE_TIMEOUT\x10\t\x12\"\n\x1e\x45RROR_REASON_DEADLINE_EXCEEDED\x10\n\x12\x19\n\x15\x45RROR_REASON_INTERNAL\x10\x0b\x12#\n\x1f\x45RROR_REASON_INVALID_CONSTRAINT\x10\x0c\x12 \n\x1c\x45RROR_REASON_UNAUTHENTICATED\x10\rB\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.error_reason_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_ERRORREASON']._serialized_start=48
   _globals['_ERRORREASON']._serialized_end=530
 # @@protoc_insertion_point(module_scope)

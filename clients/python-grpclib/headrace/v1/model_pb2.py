@@ -26,13 +26,14 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from headrace.v1 import sampling_pb2 as headrace_dot_v1_dot_sampling__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17headrace/v1/model.proto\x12\x0bheadrace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheadrace/v1/sampling.proto\"\xa5\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61liases\x18\x02 \x03(\t\x12\x16\n\x0e\x63ontext_length\x18\x03 \x01(\x05\x12\x17\n\x0fvocabulary_size\x18\x04 \x01(\x05\x12/\n\x10\x64\x65\x66\x61ult_sampling\x18\x05 \x01(\x0b\x32\x15.headrace.v1.Sampling\x12\x1d\n\x15\x65nd_of_text_token_ids\x18\x06 \x03(\x05\x12-\n\x0c\x63\x61pabilities\x18\x07 \x03(\x0e\x32\x17.headrace.v1.Capability\x12\x1d\n\x15tokenizer_fingerprint\x18\x08 \x01(\t\x12.\n\nready_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xba\x01\n\nCapability\x12\x1a\n\x16\x43\x41PABILITY_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43\x41PABILITY_COMPLETION\x10\x01\x12\x13\n\x0f\x43\x41PABILITY_CHAT\x10\x02\x12\x19\n\x15\x43\x41PABILITY_CONSTRAINT\x10\x03\x12\x14\n\x10\x43\x41PABILITY_TOOLS\x10\x04\x12\x18\n\x14\x43\x41PABILITY_REASONING\x10\x05\x12\x15\n\x11\x43\x41PABILITY_INFILL\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17headrace/v1/model.proto\x12\x0bheadrace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheadrace/v1/sampling.proto\"\xa5\x02\n\x05Model\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61liases\x18\x02 \x03(\t\x12\x16\n\x0e\x63ontext_length\x18\x03 \x01(\x05\x12\x17\n\x0fvocabulary_size\x18\x04 \x01(\x05\x12/\n\x10\x64\x65\x66\x61ult_sampling\x18\x05 \x01(\x0b\x32\x15.headrace.v1.Sampling\x12\x1d\n\x15\x65nd_of_text_token_ids\x18\x06 \x03(\x05\x12-\n\x0c\x63\x61pabilities\x18\x07 \x03(\x0e\x32\x17.headrace.v1.Capability\x12\x1d\n\x15tokenizer_fingerprint\x18\x08 \x01(\t\x12.\n\nready_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xba\x01\n\nCapability\x12\x1a\n\x16\x43\x41PABILITY_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43\x41PABILITY_COMPLETION\x10\x01\x12\x13\n\x0f\x43\x41PABILITY_CHAT\x10\x02\x12\x19\n\x15\x43\x41PABILITY_CONSTRAINT\x10\x03\x12\x14\n\x10\x43\x41PABILITY_TOOLS\x10\x04\x12\x18\n\x14\x43\x41PABILITY_REASONING\x10\x05\x12\x15\n\x11\x43\x41PABILITY_INFILL\x10\x06\x42\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_CAPABILITY']._serialized_start=398
   _globals['_CAPABILITY']._serialized_end=584
   _globals['_MODEL']._serialized_start=102

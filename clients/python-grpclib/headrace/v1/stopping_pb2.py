@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aheadrace/v1/stopping.proto\x12\x0bheadrace.v1\"\x9e\x02\n\x08Stopping\x12\x1e\n\x11max_output_tokens\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x1e\n\x11min_output_tokens\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x16\n\x0estop_sequences\x18\x03 \x03(\t\x12\x16\n\x0estop_token_ids\x18\x04 \x03(\x05\x12\x1f\n\x12ignore_end_of_text\x18\x05 \x01(\x08H\x02\x88\x01\x01\x12#\n\x16include_stop_in_output\x18\x06 \x01(\x08H\x03\x88\x01\x01\x42\x14\n\x12_max_output_tokensB\x14\n\x12_min_output_tokensB\x15\n\x13_ignore_end_of_textB\x19\n\x17_include_stop_in_output\"p\n\x06\x46inish\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.headrace.v1.FinishReason\x12\x17\n\rstop_sequence\x18\x02 \x01(\tH\x00\x12\x17\n\rstop_token_id\x18\x03 \x01(\x05H\x00\x42\t\n\x07matched*\xf0\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x46INISH_REASON_END_OF_TEXT\x10\x01\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x02\x12#\n\x1f\x46INISH_REASON_MAX_OUTPUT_TOKENS\x10\x03\x12 \n\x1c\x46INISH_REASON_CONTEXT_LENGTH\x10\x04\x12\x1c\n\x18\x46INISH_REASON_TIME_LIMIT\x10\x05\x12\x1c\n\x18\x46INISH_REASON_TOOL_CALLS\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aheadrace/v1/stopping.proto\x12\x0bheadrace.v1\"\x9e\x02\n\x08Stopping\x12\x1e\n\x11max_output_tokens\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x1e\n\x11min_output_tokens\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x16\n\x0estop_sequences\x18\x03 \x03(\t\x12\x16\n\x0estop_token_ids\x18\x04 \x03(\x05\x12\x1f\n\x12ignore_end_of_text\x18\x05 \x01(\x08H\x02\x88\x01\x01\x12#\n\x16include_stop_in_output\x18\x06 \x01(\x08H\x03\x88\x01\x01\x42\x14\n\x12_max_output_tokensB\x14\n\x12_min_output_tokensB\x15\n\x13_ignore_end_of_textB\x19\n\x17_include_stop_in_output\"p\n\x06\x46inish\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.headrace.v1.FinishReason\x12\x17\n\rstop_sequence\x18\x02 \x01(\tH\x00\x12\x17\n\rstop_token_id\x18\x03 \x01(\x05H\x00\x42\t\n\x07matched*\xf0\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x46INISH_REASON_END_OF_TEXT\x10\x01\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x02\x12#\n\x1f\x46INISH_REASON_MAX_OUTPUT_TOKENS\x10\x03\x12 \n\x1c\x46INISH_REASON_CONTEXT_LENGTH\x10\x04\x12\x1c\n\x18\x46INISH_REASON_TIME_LIMIT\x10\x05\x12\x1c\n\x18\x46INISH_REASON_TOOL_CALLS\x10\x06\x42\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.stopping_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_FINISHREASON']._serialized_start=447
   _globals['_FINISHREASON']._serialized_end=687
   _globals['_STOPPING']._serialized_start=44

@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aheadrace/v1/logprobs.proto\x12\x0bheadrace.v1\"~\n\rTokenLogprobs\x12\x10\n\x08token_id\x18\x01 \x01(\x05\x12\x13\n\x0btoken_bytes\x18\x02 \x01(\x0c\x12\x14\n\x07logprob\x18\x03 \x01(\x02H\x00\x88\x01\x01\x12$\n\x03top\x18\x04 \x03(\x0b\x32\x17.headrace.v1.TopLogprobB\n\n\x08_logprob\"D\n\nTopLogprob\x12\x10\n\x08token_id\x18\x01 \x01(\x05\x12\x13\n\x0btoken_bytes\x18\x02 \x01(\x0c\x12\x0f\n\x07logprob\x18\x03 \x01(\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aheadrace/v1/logprobs.proto\x12\x0bheadrace.v1\"~\n\rTokenLogprobs\x12\x10\n\x08token_id\x18\x01 \x01(\x05\x12\x13\n\x0btoken_bytes\x18\x02 \x01(\x0c\x12\x14\n\x07logprob\x18\x03 \x01(\x02H\x00\x88\x01\x01\x12$\n\x03top\x18\x04 \x03(\x0b\x32\x17.headrace.v1.TopLogprobB\n\n\x08_logprob\"D\n\nTopLogprob\x12\x10\n\x08token_id\x18\x01 \x01(\x05\x12\x13\n\x0btoken_bytes\x18\x02 \x01(\x0c\x12\x0f\n\x07logprob\x18\x03 \x01(\x02\x42\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.logprobs_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_TOKENLOGPROBS']._serialized_start=43
   _globals['_TOKENLOGPROBS']._serialized_end=169
   _globals['_TOPLOGPROB']._serialized_start=171

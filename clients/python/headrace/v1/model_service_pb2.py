@@ -25,13 +25,14 @@ _sym_db = _symbol_database.Default()
 from headrace.v1 import model_pb2 as headrace_dot_v1_dot_model__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fheadrace/v1/model_service.proto\x12\x0bheadrace.v1\x1a\x17headrace/v1/model.proto\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"Q\n\x12ListModelsResponse\x12\"\n\x06models\x18\x01 \x03(\x0b\x32\x12.headrace.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"5\n\x10GetModelResponse\x12!\n\x05model\x18\x01 \x01(\x0b\x32\x12.headrace.v1.Model2\xa6\x01\n\x0cModelService\x12M\n\nListModels\x12\x1e.headrace.v1.ListModelsRequest\x1a\x1f.headrace.v1.ListModelsResponse\x12G\n\x08GetModel\x12\x1c.headrace.v1.GetModelRequest\x1a\x1d.headrace.v1.GetModelResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fheadrace/v1/model_service.proto\x12\x0bheadrace.v1\x1a\x17headrace/v1/model.proto\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"Q\n\x12ListModelsResponse\x12\"\n\x06models\x18\x01 \x03(\x0b\x32\x12.headrace.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"5\n\x10GetModelResponse\x12!\n\x05model\x18\x01 \x01(\x0b\x32\x12.headrace.v1.Model2\xa6\x01\n\x0cModelService\x12M\n\nListModels\x12\x1e.headrace.v1.ListModelsRequest\x1a\x1f.headrace.v1.ListModelsResponse\x12G\n\x08GetModel\x12\x1c.headrace.v1.GetModelRequest\x1a\x1d.headrace.v1.GetModelResponseB\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.model_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_LISTMODELSREQUEST']._serialized_start=73
   _globals['_LISTMODELSREQUEST']._serialized_end=131
   _globals['_LISTMODELSRESPONSE']._serialized_start=133

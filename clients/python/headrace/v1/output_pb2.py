@@ -25,13 +25,14 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18headrace/v1/output.proto\x12\x0bheadrace.v1\x1a\x1egoogle/protobuf/duration.proto\"\x81\x02\n\x06Output\x12\x11\n\x04text\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x16\n\ttoken_ids\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\'\n\x08\x63hunking\x18\x03 \x01(\x0b\x32\x15.headrace.v1.Chunking\x12\x19\n\x0ctop_logprobs\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12\x1c\n\x0fprompt_logprobs\x18\x05 \x01(\x05H\x03\x88\x01\x01\x12\x1b\n\x0especial_tokens\x18\x06 \x01(\x08H\x04\x88\x01\x01\x42\x07\n\x05_textB\x0c\n\n_token_idsB\x0f\n\r_top_logprobsB\x12\n\x10_prompt_logprobsB\x11\n\x0f_special_tokens\"~\n\x08\x43hunking\x12\x17\n\nmin_tokens\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12,\n\tmax_delay\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\x05whole\x18\x03 \x01(\x08H\x01\x88\x01\x01\x42\r\n\x0b_min_tokensB\x08\n\x06_wholeb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18headrace/v1/output.proto\x12\x0bheadrace.v1\x1a\x1egoogle/protobuf/duration.proto\"\x81\x02\n\x06Output\x12\x11\n\x04text\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x16\n\ttoken_ids\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\'\n\x08\x63hunking\x18\x03 \x01(\x0b\x32\x15.headrace.v1.Chunking\x12\x19\n\x0ctop_logprobs\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12\x1c\n\x0fprompt_logprobs\x18\x05 \x01(\x05H\x03\x88\x01\x01\x12\x1b\n\x0especial_tokens\x18\x06 \x01(\x08H\x04\x88\x01\x01\x42\x07\n\x05_textB\x0c\n\n_token_idsB\x0f\n\r_top_logprobsB\x12\n\x10_prompt_logprobsB\x11\n\x0f_special_tokens\"~\n\x08\x43hunking\x12\x17\n\nmin_tokens\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12,\n\tmax_delay\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\x05whole\x18\x03 \x01(\x08H\x01\x88\x01\x01\x42\r\n\x0b_min_tokensB\x08\n\x06_wholeB\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.output_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_OUTPUT']._serialized_start=74
   _globals['_OUTPUT']._serialized_end=331
   _globals['_CHUNKING']._serialized_start=333

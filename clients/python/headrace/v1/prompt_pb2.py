@@ -25,13 +25,14 @@ _sym_db = _symbol_database.Default()
 from headrace.v1 import tool_pb2 as headrace_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18headrace/v1/prompt.proto\x12\x0bheadrace.v1\x1a\x16headrace/v1/tool.proto\"\x17\n\x08TokenIds\x12\x0b\n\x03ids\x18\x01 \x03(\x05\"\xdb\x02\n\x04\x43hat\x12*\n\x08messages\x18\x01 \x03(\x0b\x32\x18.headrace.v1.ChatMessage\x12\"\n\x15\x61\x64\x64_generation_prompt\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12#\n\x16\x63ontinue_final_message\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12 \n\x05tools\x18\x04 \x03(\x0b\x32\x11.headrace.v1.Tool\x12,\n\x0btool_choice\x18\x05 \x01(\x0b\x32\x17.headrace.v1.ToolChoice\x12 \n\x13parallel_tool_calls\x18\x06 \x01(\x08H\x02\x88\x01\x01\x12\x1f\n\x17template_arguments_json\x18\x07 \x01(\tB\x18\n\x16_add_generation_promptB\x19\n\x17_continue_final_messageB\x16\n\x14_parallel_tool_calls\"\x8e\x01\n\x0b\x43hatMessage\x12\x1f\n\x04role\x18\x01 \x01(\x0e\x32\x11.headrace.v1.Role\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12)\n\ntool_calls\x18\x04 \x03(\x0b\x32\x15.headrace.v1.ToolCall\x12\x14\n\x0ctool_call_id\x18\x05 \x01(\t*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03\x12\r\n\tROLE_TOOL\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18headrace/v1/prompt.proto\x12\x0bheadrace.v1\x1a\x16headrace/v1/tool.proto\"\x17\n\x08TokenIds\x12\x0b\n\x03ids\x18\x01 \x03(\x05\"\xdb\x02\n\x04\x43hat\x12*\n\x08messages\x18\x01 \x03(\x0b\x32\x18.headrace.v1.ChatMessage\x12\"\n\x15\x61\x64\x64_generation_prompt\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12#\n\x16\x63ontinue_final_message\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12 \n\x05tools\x18\x04 \x03(\x0b\x32\x11.headrace.v1.Tool\x12,\n\x0btool_choice\x18\x05 \x01(\x0b\x32\x17.headrace.v1.ToolChoice\x12 \n\x13parallel_tool_calls\x18\x06 \x01(\x08H\x02\x88\x01\x01\x12\x1f\n\x17template_arguments_json\x18\x07 \x01(\tB\x18\n\x16_add_generation_promptB\x19\n\x17_continue_final_messageB\x16\n\x14_parallel_tool_calls\"\x8e\x01\n\x0b\x43hatMessage\x12\x1f\n\x04role\x18\x01 \x01(\x0e\x32\x11.headrace.v1.Role\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12)\n\ntool_calls\x18\x04 \x03(\x0b\x32\x15.headrace.v1.ToolCall\x12\x14\n\x0ctool_call_id\x18\x05 \x01(\t*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03\x12\r\n\tROLE_TOOL\x10\x04\x42\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headrace.v1.prompt_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013headrace.v1P\001'
   _globals['_ROLE']._serialized_start=585
   _globals['_ROLE']._serialized_end=680
   _globals['_TOKENIDS']._serialized_start=65

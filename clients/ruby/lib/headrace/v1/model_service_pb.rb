@@ -7,7 +7,7 @@ require 'google/protobuf'
 require 'headrace/v1/model_pb'
 
 
-descriptor_data = "\n\x1fheadrace/v1/model_service.proto\x12\x0bheadrace.v1\x1a\x17headrace/v1/model.proto\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"Q\n\x12ListModelsResponse\x12\"\n\x06models\x18\x01 \x03(\x0b\x32\x12.headrace.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"5\n\x10GetModelResponse\x12!\n\x05model\x18\x01 \x01(\x0b\x32\x12.headrace.v1.Model2\xa6\x01\n\x0cModelService\x12M\n\nListModels\x12\x1e.headrace.v1.ListModelsRequest\x1a\x1f.headrace.v1.ListModelsResponse\x12G\n\x08GetModel\x12\x1c.headrace.v1.GetModelRequest\x1a\x1d.headrace.v1.GetModelResponseb\x06proto3"
+descriptor_data = "\n\x1fheadrace/v1/model_service.proto\x12\x0bheadrace.v1\x1a\x17headrace/v1/model.proto\":\n\x11ListModelsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"Q\n\x12ListModelsResponse\x12\"\n\x06models\x18\x01 \x03(\x0b\x32\x12.headrace.v1.Model\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x0fGetModelRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"5\n\x10GetModelResponse\x12!\n\x05model\x18\x01 \x01(\x0b\x32\x12.headrace.v1.Model2\xa6\x01\n\x0cModelService\x12M\n\nListModels\x12\x1e.headrace.v1.ListModelsRequest\x1a\x1f.headrace.v1.ListModelsResponse\x12G\n\x08GetModel\x12\x1c.headrace.v1.GetModelRequest\x1a\x1d.headrace.v1.GetModelResponseB\x0f\n\x0bheadrace.v1P\x01\x62\x06proto3"
 
 pool = ::Google::Protobuf::DescriptorPool.generated_pool
 pool.add_serialized_file(descriptor_data)

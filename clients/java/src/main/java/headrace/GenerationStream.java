@@ -1,7 +1,7 @@
 package headrace;
 
-import headrace.v1.InferenceServiceOuterClass.CandidateDelta;
-import headrace.v1.InferenceServiceOuterClass.GenerateResponse;
+import headrace.v1.CandidateDelta;
+import headrace.v1.GenerateResponse;
 import io.grpc.Context;
 import io.grpc.StatusRuntimeException;
 import java.util.Iterator;

@@ -1,7 +1,7 @@
 package headrace;
 
-import headrace.v1.InferenceServiceOuterClass.GenerateRequest;
-import headrace.v1.InferenceServiceOuterClass.GenerateResponse;
+import headrace.v1.GenerateRequest;
+import headrace.v1.GenerateResponse;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.PrintStream;

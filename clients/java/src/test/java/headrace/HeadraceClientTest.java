@@ -4,10 +4,10 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import headrace.v1.CandidateDelta;
+import headrace.v1.GenerateRequest;
+import headrace.v1.GenerateResponse;
 import headrace.v1.InferenceServiceGrpc.InferenceServiceImplBase;
-import headrace.v1.InferenceServiceOuterClass.CandidateDelta;
-import headrace.v1.InferenceServiceOuterClass.GenerateRequest;
-import headrace.v1.InferenceServiceOuterClass.GenerateResponse;
 import io.grpc.Grpc;
 import io.grpc.InsecureServerCredentials;
 import io.grpc.Metadata;
