@@ -19,7 +19,8 @@ from headrace_gateway.application import build_app
 from headrace_gateway.certificates import CertificateError
 from headrace_gateway.connection import Connection
 from headrace_gateway.gateway import Gateway
-from headrace_gateway.https import HANDSHAKE_SECONDS, Https
+from headrace_gateway.handshakes import Handshakes
+from headrace_gateway.https import Https
 from headrace_gateway.in_flight import InFlight
 from headrace_gateway.metrics.registry import Metrics
 from headrace_gateway.stop_signals import StopSignals
@@ -28,7 +29,7 @@ from headrace_gateway.upstream import Upstream
 from headrace_gateway.upstream_channel import UpstreamChannels
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from headrace_gateway.config import GatewayConfig
 
@@ -92,7 +93,8 @@ async def running(config: GatewayConfig) -> AsyncIterator[RunningGateway]:
         )
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
-        server = await _listen(config, runner, https)
+        arrive = _way_in(config, runner, https, stack)
+        server = await _listen(config, arrive)
         stack.callback(server.close)
         yield RunningGateway(_address(server), gateway.in_flight)
 
@@ -124,20 +126,27 @@ def _read_files(config: GatewayConfig) -> tuple[ApiKeys | None, Https | None, Up
         raise StartError(str(error)) from error
 
 
-async def _listen(
-    config: GatewayConfig, runner: web.AppRunner, https: Https | None
-) -> asyncio.Server:
+def _way_in(
+    config: GatewayConfig, runner: web.AppRunner, https: Https | None, stack: AsyncExitStack
+) -> Callable[[], asyncio.Protocol]:
+    """Return what makes the protocol of each connection to the port."""
     server = runner.server
     assert server is not None
+
+    def connect() -> Connection:
+        return Connection(server, config)
+
+    if https is None:
+        return connect
+    handshakes = Handshakes(https.context, connect, config.max_connections)
+    stack.callback(handshakes.close)
+    return handshakes.arrive
+
+
+async def _listen(config: GatewayConfig, arrive: Callable[[], asyncio.Protocol]) -> asyncio.Server:
     try:
         return await asyncio.get_running_loop().create_server(
-            lambda: Connection(server, config),
-            config.host,
-            config.port,
-            backlog=_BACKLOG,
-            ssl=https.context if https else None,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if https else None,
-            ssl_shutdown_timeout=LAST_WORDS_SECONDS if https else None,
+            arrive, config.host, config.port, backlog=_BACKLOG
         )
     except OSError as error:
         # uvloop puts the address into the text; the number is below 0 for an unknown name.

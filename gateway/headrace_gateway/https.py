@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from headrace_gateway.config import ListeningTls
 
-HANDSHAKE_SECONDS: Final = 10.0
-"""How long a client may take to agree on a key."""
-
 LOOK_SECONDS: Final = 1.0
 """How often the files are looked at, at most: when a client comes."""
 

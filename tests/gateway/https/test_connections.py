@@ -55,7 +55,7 @@ def post(body):
 )
 async def test_a_handshake_has_its_time(start_encrypted, authority, monkeypatch, caplog, sent):
     """A client that does not go on with it is cut off; the log is not filled by it."""
-    monkeypatch.setattr("headrace_gateway.app.HANDSHAKE_SECONDS", 0.2)
+    monkeypatch.setattr("headrace_gateway.handshakes.HANDSHAKE_SECONDS", 0.2)
     gateway = await start_encrypted()
     reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
     async with asyncio.timeout(BOUND_SECONDS):
@@ -71,6 +71,38 @@ async def test_a_handshake_has_its_time(start_encrypted, authority, monkeypatch,
         assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
         writer.close()
     assert [record for record in caplog.records if record.exc_info] == []
+
+
+async def test_handshakes_are_bounded_and_the_oldest_makes_way(start_encrypted, authority):
+    """Clients who only begin them take neither memory without end nor the place of others."""
+    gateway = await start_encrypted(max_connections=4)
+    begun = [await asyncio.open_connection("127.0.0.1", gateway.port) for _ in range(6)]
+    async with asyncio.timeout(BOUND_SECONDS):
+        assert [await end_of(reader) for reader, _ in begun[:2]] == [b"", b""]
+        assert await get_livez(gateway, authority) == 200
+        assert await end_of(begun[2][0]) == b""
+    waiting = [asyncio.ensure_future(reader.read()) for reader, _ in begun[3:]]
+    # They have all the time of a handshake: as long as another client takes is not enough.
+    assert await get_livez(gateway, authority) == 200
+    assert [task.done() for task in waiting] == [False, False, False]
+    for _, writer in begun:
+        writer.close()
+    await asyncio.gather(*waiting)
+
+
+async def end_of(reader):
+    with contextlib.suppress(ConnectionResetError):
+        return await reader.read()
+    return b""
+
+
+async def get_livez(gateway, authority):
+    reader, writer = await connect(gateway, authority)
+    # At once with the end of the handshake.
+    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    head = await reader.read()
+    writer.close()
+    return int(head.split(b" ", 2)[1])
 
 
 @pytest.mark.parametrize("abort", [False, True])
