@@ -21,6 +21,7 @@ from headrace_server.errors import (
 )
 from headrace_server.rpc.calls import DEADLINE_TOLERANCE_SECONDS, Call, Calls
 from headrace_server.rpc.errors import RpcStatus, internal_error, to_status
+from headrace_server.rpc.open_calls import REQUEST_SECONDS, OpenCalls
 from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Boundary(grpc.GenericRpcHandler):
         self._calls = calls
         self._stall_seconds = stall_seconds
         self._callers = callers
+        self._open_calls = OpenCalls()
         self._methods: dict[str, _Method] = {}
 
     def register(
@@ -95,8 +97,9 @@ class Boundary(grpc.GenericRpcHandler):
             log_level: of their lines in the access log.
         """
         for method in service.methods:
-            self._methods[f"/{name or service.full_name}/{method.name}"] = self._to_method(
-                method, handlers[method.name], needs_key, is_probe, log_level
+            to_method = self._to_method if needs_key else self._to_open_method
+            self._methods[f"/{name or service.full_name}/{method.name}"] = to_method(
+                method, handlers[method.name], is_probe, log_level
             )
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> RpcHandler | None:
@@ -120,7 +123,6 @@ class Boundary(grpc.GenericRpcHandler):
         self,
         method: MethodDescriptor,
         handler: Handler,
-        needs_key: bool,
         is_probe: bool,
         log_level: int,
     ) -> _Method:
@@ -145,7 +147,33 @@ class Boundary(grpc.GenericRpcHandler):
 
             return to_rpc_handler(converse if method.client_streaming else respond, None, serialize)
 
-        return _Method(name, needs_key, to_handler)
+        return _Method(name, True, to_handler)
+
+    def _to_open_method(
+        self, method: MethodDescriptor, handler: Handler, is_probe: bool, log_level: int
+    ) -> _Method:
+        """Return one that anybody may call, and that has one request."""
+        assert not method.client_streaming
+        name = f"{method.containing_service.name}/{method.name}"
+        parse = _parser(method)
+
+        # Of a stream gRPC awaits no request before it calls the handler, so that those of which
+        # none comes can be counted and ended.
+        async def respond(raws: AsyncIterator[bytes], context: Context) -> None:
+            call = self._open_call(context, name, "", log_level)
+
+            async def work() -> None:
+                with self._open_calls.enter(call):
+                    response = await handler(call, parse(await _first_in_time(raws)))
+                    if response is not None:
+                        await call.accept()
+                        await call.write(response)
+
+            await self._answer(call, context, is_probe, work)
+
+        serialize = GetMessageClass(method.output_type).SerializeToString
+        rpc_handler: RpcHandler = grpc.stream_stream_rpc_method_handler(respond, None, serialize)
+        return _Method(name, False, lambda _: rpc_handler)
 
     def _to_refusal(self, name: str, error: Exception) -> RpcHandler:
         async def fail() -> None:
@@ -209,6 +237,18 @@ async def _work_in_time(
     if response is not None:
         await call.accept()
     return response
+
+
+async def _first_in_time(raws: AsyncIterator[bytes]) -> bytes:
+    try:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            return await anext(raws)
+    except TimeoutError:
+        raise DeadlineExceededError(
+            f"The request did not arrive within {REQUEST_SECONDS:g} s."
+        ) from None
+    except StopAsyncIteration:
+        raise InvalidFieldError("", "The call has no request.") from None
 
 
 def _rpc_handler_kind(method: MethodDescriptor) -> Callable[..., RpcHandler]:
