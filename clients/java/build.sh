@@ -78,7 +78,7 @@ launcher interop headrace.interop.Runner
 if [ -e /usr/share/java/junit-platform-console.jar ]; then
   path=$out/test-classes:$out/classes:$libraries$junit
   compile "$out/test-classes" "$path" -Xlint:all,-classfile,-path -Werror -- src/test/java
-  java -XX:+UseSerialGC -cp "$path" org.junit.platform.console.ConsoleLauncher \
+  java -XX:+UseSerialGC -Djava.library.path="$out/native" -cp "$path" org.junit.platform.console.ConsoleLauncher \
     --disable-banner --disable-ansi-colors --details=tree --scan-classpath "$out/test-classes"
 else
   echo "junit5 is not installed: the tests were left out"

@@ -87,6 +87,12 @@ record CommandLine(
     return builder.build();
   }
 
+  /** Shows neither the key nor the prompt. */
+  @Override
+  public String toString() {
+    return "CommandLine[target=" + target + "]";
+  }
+
   private static String value(String option, Iterator<String> rest) {
     if (!rest.hasNext()) {
       throw new IllegalArgumentException(option + " needs a value");

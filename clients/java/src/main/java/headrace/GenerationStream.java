@@ -10,7 +10,7 @@ import java.util.function.Supplier;
 /**
  * The answer to one request as it is made; it can be read once. Closing it cancels the call, if it
  * is not complete, and the server stops the work at once. Any thread may close it while another
- * reads, who then gets a {@link HeadraceException} with the code CANCELLED.
+ * reads, which then gets a {@link HeadraceException} with the code CANCELLED.
  */
 public final class GenerationStream
     implements Iterator<GenerateResponse>, Iterable<GenerateResponse>, AutoCloseable {
@@ -22,6 +22,9 @@ public final class GenerationStream
     Context outer = call.attach();
     try {
       responses = start.get();
+    } catch (RuntimeException failure) {
+      close();
+      throw failure;
     } finally {
       call.detach(outer);
     }
@@ -42,6 +45,7 @@ public final class GenerationStream
     return false;
   }
 
+  /** Waits for the next response and returns it. */
   @Override
   public GenerateResponse next() {
     // Failures of the call are told by hasNext, which next would otherwise call inside.
@@ -49,6 +53,7 @@ public final class GenerationStream
     return responses.next();
   }
 
+  /** Returns this stream, so that {@code for} reads what has not been read. */
   @Override
   public Iterator<GenerateResponse> iterator() {
     return this;
@@ -73,6 +78,7 @@ public final class GenerationStream
     return "";
   }
 
+  /** Cancels the call, if it is not complete. It does not wait. */
   @Override
   public void close() {
     call.cancel(null);

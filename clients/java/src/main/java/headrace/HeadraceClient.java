@@ -106,7 +106,7 @@ public final class HeadraceClient implements AutoCloseable {
     return channel;
   }
 
-  /** Cancels what is running and closes the connection. */
+  /** Cancels what is running and closes the connection. It waits a second at most. */
   @Override
   public void close() {
     connection.shutdownNow();

@@ -11,6 +11,7 @@ import io.grpc.Metadata;
 import io.grpc.TlsChannelCredentials;
 import io.grpc.stub.MetadataUtils;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -28,6 +29,7 @@ public final class HeadraceClientBuilder {
   private Path caCertificates;
   private Path certificate;
   private Path privateKey;
+  private String serverName;
   private String apiKey;
   private Duration timeout;
   private int maxAttempts = 3;
@@ -55,13 +57,30 @@ public final class HeadraceClientBuilder {
     return tls();
   }
 
-  /** Sends this key with every call. */
+  /** Expects this name in the server's certificate. Default: that of the target. */
+  public HeadraceClientBuilder serverName(String name) {
+    serverName = name;
+    return tls();
+  }
+
+  /**
+   * Sends this key with every call; null sends none. Without TLS it crosses the network in the
+   * clear.
+   *
+   * @throws IllegalArgumentException no header can hold it; the newline of a file, say, is in it.
+   */
   public HeadraceClientBuilder apiKey(String key) {
+    if (key != null && !key.matches("[!-~]+")) { // not told: it is a secret
+      throw new IllegalArgumentException("the API key is not of visible ASCII characters");
+    }
     apiKey = key;
     return this;
   }
 
-  /** Limits the time of every call. {@code io.grpc.Context} can limit a single one. */
+  /**
+   * Limits the time of every call, an answer to its end; null does not. {@code io.grpc.Context}
+   * can limit a single one.
+   */
   public HeadraceClientBuilder timeout(Duration limit) {
     timeout = limit;
     return this;
@@ -79,7 +98,7 @@ public final class HeadraceClientBuilder {
   /**
    * Makes the client. It connects with its first call.
    *
-   * @throws IllegalArgumentException a certificate cannot be used.
+   * @throws IllegalArgumentException a file of certificates or of the key cannot be used.
    */
   public HeadraceClient build() {
     ManagedChannelBuilder<?> builder =
@@ -92,6 +111,9 @@ public final class HeadraceClientBuilder {
       builder.disableRetry();
     } else {
       builder.enableRetry().defaultServiceConfig(serviceConfig(maxAttempts));
+    }
+    if (serverName != null) {
+      builder.overrideAuthority(serverName);
     }
     ManagedChannel connection = builder.build();
     return new HeadraceClient(connection, withKey(connection), timeout);
@@ -128,7 +150,8 @@ public final class HeadraceClientBuilder {
 
   /** Says what is wrong with a key of OpenSSL's older form, of which Java tells only "invalid". */
   private static void requirePkcs8(Path file) throws IOException {
-    if (!Files.readString(file).contains("-----BEGIN PRIVATE KEY-----")) {
+    String text = Files.readString(file, StandardCharsets.ISO_8859_1);
+    if (!text.contains("-----BEGIN PRIVATE KEY-----")) {
       throw new IllegalArgumentException(
           file
               + " is not a key in PKCS#8: make one with openssl pkcs8 -topk8 -nocrypt -in "

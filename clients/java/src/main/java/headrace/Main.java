@@ -50,7 +50,9 @@ public final class Main {
     try (GenerationStream stream = client.generate(requestOf(commandLine))) {
       for (GenerateResponse response : stream) {
         out.print(GenerationStream.textOf(response));
-        out.flush();
+        if (out.checkError()) { // it flushes first
+          return 1; // nobody reads any more, as behind head
+        }
       }
       out.println();
       return 0;

@@ -43,6 +43,12 @@ class CommandLineTest {
   }
 
   @Test
+  void showsNeitherKeyNorPrompt() {
+    assertEquals(
+        "CommandLine[target=localhost:1920]", parse("--api-key", "k1", "Hi").toString());
+  }
+
+  @Test
   void takesWhatFollowsTwoHyphensAsThePrompt() {
     assertEquals("--tls", parse("--", "--tls").prompt());
   }

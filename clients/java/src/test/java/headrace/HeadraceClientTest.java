@@ -15,6 +15,7 @@ import io.grpc.Server;
 import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerInterceptor;
+import io.grpc.Status;
 import io.grpc.Status.Code;
 import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.StreamObserver;
@@ -26,17 +27,24 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
-/** Against a real server on the loopback, whose answers to the prompt "on" never end. */
+/**
+ * Against a real server on the loopback, whose answers to the prompt "on" never end, and which
+ * refuses the prompt "later" once.
+ */
 @Timeout(30)
 class HeadraceClientTest {
   private final CountDownLatch cancelled = new CountDownLatch(1);
   private final BlockingQueue<String> keys = new LinkedBlockingQueue<>();
+  private final AtomicBoolean isReady = new AtomicBoolean();
   private Server server;
   private String target;
 
@@ -107,6 +115,53 @@ class HeadraceClientTest {
   }
 
   @Test
+  void makesACallAgainThatWasRefused() {
+    try (HeadraceClient client = HeadraceClient.connect(target);
+        GenerationStream stream = client.generate(request("later"))) {
+      assertEquals("one two", stream.readText());
+    }
+  }
+
+  @Test
+  void makesACallOnceWhereOneAttemptIsAllowed() {
+    try (HeadraceClient client = HeadraceClient.builder(target).maxAttempts(1).build();
+        GenerationStream stream = client.generate(request("later"))) {
+      HeadraceException error = assertThrows(HeadraceException.class, stream::readText);
+      assertEquals(Code.UNAVAILABLE, error.code());
+    }
+  }
+
+  @Test
+  void leavesTheThreadInterruptedWhoseReadingWasInterrupted() throws InterruptedException {
+    try (HeadraceClient client = HeadraceClient.connect(target);
+        GenerationStream stream = client.generate(request("on"))) {
+      stream.next();
+      Thread.currentThread().interrupt();
+      HeadraceException error = assertThrows(HeadraceException.class, stream::next);
+      assertEquals(Code.CANCELLED, error.code());
+      assertTrue(Thread.interrupted());
+      assertTrue(cancelled.await(10, TimeUnit.SECONDS));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "secret\n", "se cret", "s\u00e9cret"})
+  void refusesAKeyThatNoHeaderCanHoldWithoutTellingIt(String key) {
+    HeadraceClientBuilder builder = HeadraceClient.builder(target);
+    String message =
+        assertThrows(IllegalArgumentException.class, () -> builder.apiKey(key)).getMessage();
+    assertEquals("the API key is not of visible ASCII characters", message);
+  }
+
+  @Test
+  void expectsAnotherNameOfTheServer() {
+    try (HeadraceClient client =
+        HeadraceClient.builder(target).serverName("headrace.example").build()) {
+      assertEquals("headrace.example", client.channel().authority());
+    }
+  }
+
+  @Test
   void saysHowToMakeAKeyThatJavaReads(@TempDir Path folder) throws IOException {
     Path key = Files.writeString(folder.resolve("key.pem"), "-----BEGIN EC PRIVATE KEY-----\n");
     HeadraceClientBuilder builder = HeadraceClient.builder(target).clientCertificate(key, key);
@@ -125,8 +180,12 @@ class HeadraceClientTest {
     public void generate(GenerateRequest request, StreamObserver<GenerateResponse> responses) {
       ((ServerCallStreamObserver<GenerateResponse>) responses)
           .setOnCancelHandler(cancelled::countDown);
+      if (request.getText().equals("later") && !isReady.getAndSet(true)) {
+        responses.onError(Status.UNAVAILABLE.asRuntimeException());
+        return;
+      }
       responses.onNext(response("one "));
-      if (request.getText().equals("end")) {
+      if (!request.getText().equals("on")) {
         responses.onNext(response("two"));
         responses.onCompleted();
       }
