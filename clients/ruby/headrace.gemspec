@@ -18,7 +18,8 @@ Gem::Specification.new do |spec|
   spec.add_dependency "googleapis-common-protos-types", "~> 1.4"
   spec.add_dependency "grpc", "~> 1.51"
 
-  spec.add_development_dependency "grpc-tools", "~> 1.51"
+  # Older ones, such as Debian 12's, write what google-protobuf 4 no longer reads.
+  spec.add_development_dependency "grpc-tools", "~> 1.57"
   spec.add_development_dependency "minitest", "~> 5.15"
   spec.add_development_dependency "rake", "~> 13.0"
 end

@@ -3,7 +3,8 @@
 require "test_helper"
 require "timeout"
 
-# Against a real server on the loopback, whose answers to the prompt "on" never end.
+# Against a real server on the loopback, whose answers to the prompt "on" never end, and which
+# refuses the prompt "later".
 class ClientTest < Minitest::Test
   # Answers "one two", and tells the keys that it sees and the answers that were cut.
   class Answers < Headrace::V1::InferenceService::Service
@@ -17,6 +18,7 @@ class ClientTest < Minitest::Test
 
     def generate(request, call)
       keys << call.metadata["authorization"]
+      raise GRPC::Unavailable, "noch nicht: später" if request.text == "later"
       Enumerator.new do |responses|
         is_complete = false
         responses << response("one ")
@@ -100,6 +102,50 @@ class ClientTest < Minitest::Test
     Headrace::Client.open(@target, timeout: 0.3) do |client|
       error = assert_raises(Headrace::Error) { client.generate(text: "on") { nil } }
       assert_equal :DEADLINE_EXCEEDED, error.code
+    end
+  end
+
+  def test_tells_what_the_server_says_in_utf8
+    Headrace::Client.open(@target) do |client|
+      error = assert_raises(Headrace::Error) { client.generate(text: "later").text }
+      assert_equal [:UNAVAILABLE, "noch nicht: später"], [error.code, error.message]
+    end
+  end
+
+  def test_reads_an_answer_once
+    Headrace::Client.open(@target) do |client|
+      stream = client.generate(text: "end")
+      stream.text
+      assert_equal "an answer can be read once", assert_raises(RuntimeError) { stream.text }.message
+    end
+  end
+
+  def test_does_not_make_a_call_that_was_cancelled_before
+    Headrace::Client.open(@target) do |client|
+      stream = client.generate(text: "end")
+      stream.cancel
+      assert_equal :CANCELLED, assert_raises(Headrace::Error) { stream.text }.code
+    end
+  end
+
+  def test_opens_a_client_without_a_block
+    client = Headrace::Client.open(@target)
+    assert_equal "one two", client.generate(text: "end").text
+  ensure
+    client&.close
+  end
+
+  def test_shows_no_key
+    Headrace::Client.open(@target, api_key: "k1") do |client|
+      assert_equal "#<Headrace::Client #{@target}>", client.inspect
+      assert_equal "#<Headrace::GenerationStream>", client.generate(text: "end").inspect
+    end
+  end
+
+  def test_refuses_a_key_that_no_header_can_hold_without_telling_it
+    ["", "secret\n", "se cret", "sécret"].each do |key|
+      error = assert_raises(ArgumentError, key) { Headrace::Client.new(@target, api_key: key) }
+      assert_equal "the API key is not of visible ASCII characters", error.message
     end
   end
 

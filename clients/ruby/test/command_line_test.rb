@@ -33,7 +33,8 @@ class CommandLineTest < Minitest::Test
   end
 
   def test_refuses_what_it_does_not_understand
-    wrong = [[], %w[one two], %w[--verbose Hi], %w[Hi --max-tokens 1.5], %w[Hi --timeout 0], %w[Hi --keyfile k.pem]]
+    wrong = [[], %w[one two], %w[--verbose Hi], %w[Hi --max-tokens 1.5], %w[Hi --timeout 0], %w[Hi --keyfile k.pem],
+             %w[Hi --max-tokens 2147483648]]
     wrong.each do |words|
       assert_raises(CommandLine::UsageError, words.inspect) { parse(*words) }
     end
@@ -43,6 +44,16 @@ class CommandLineTest < Minitest::Test
     err = StringIO.new
     assert_equal 2, CommandLine.run(%w[--ca-certs /no/such/file Hi], {}, err: err)
     assert_match(/error: .*no.such.file/, err.string)
+  end
+
+  def test_ends_with_2_for_a_key_that_no_header_can_hold
+    err = StringIO.new
+    assert_equal 2, CommandLine.run(["Hi"], { "HEADRACE_API_KEY" => "se cret" }, err: err)
+    refute_includes err.string, "se cret"
+  end
+
+  def test_shows_neither_key_nor_prompt
+    assert_equal "#<Headrace::CommandLine::Wish localhost:1920>", parse("--api-key", "k1", "Hi").inspect
   end
 
   def test_describes_an_error_in_one_line

@@ -21,16 +21,21 @@ module Headrace
   # raises Headrace::Error. Calls that the server refused without effect are made again, after the
   # time that it asks for: until an answer begins, never after.
   class Client
-    # Files by which a connection is encrypted, all PEM: the certificates that are trusted, by
-    # default those of gRPC, and the certificate and key that the client shows, by default none.
-    Tls = Struct.new(:ca_certs, :certfile, :keyfile, keyword_init: true)
+    # How a connection is encrypted, by PEM files: the certificates that are trusted, by default
+    # those of gRPC; the certificate and key that the client shows, by default none; and the name
+    # in the server's certificate, by default that of the target.
+    Tls = Struct.new(:ca_certs, :certfile, :keyfile, :server_name, keyword_init: true)
 
-    # The channel of the connection, for stubs of your own.
+    # @return [GRPC::Core::Channel] the connection, for stubs of your own, which send no key
     attr_reader :channel
 
-    # Makes a client, yields it and closes it.
+    # Makes a client. With a block, yields it, closes it and returns what the block returns.
+    #
+    # @see #initialize
     def self.open(...)
       client = new(...)
+      return client unless block_given?
+
       begin
         yield client
       ensure
@@ -40,14 +45,23 @@ module Headrace
 
     # Makes a client. It connects with its first call.
     #
-    # `target` is host:port, or another name of gRPC. `tls` is true or a Tls. `timeout` limits
-    # every call, in seconds. `max_attempts` is how often a call is made at most, from 1 to 5.
+    # @param target [String] host:port, or another name of gRPC
+    # @param api_key [String, nil] the key to send; without TLS it crosses the network in the clear
+    # @param tls [Boolean, Tls, nil] whether and how to encrypt
+    # @param timeout [Numeric, nil] the most seconds of each call, an answer to its end
+    # @param max_attempts [Integer] how often a call is made at most, from 1 to 5
+    # @raise [ArgumentError, SystemCallError] the arguments or the files cannot be used
     def initialize(target = "localhost:1920", api_key: nil, tls: nil, timeout: nil, max_attempts: 3)
       raise ArgumentError, "max_attempts must be from 1 to 5" unless (1..5).cover?(max_attempts)
+      # The newline of a file is often left in. The key is not told: it is a secret.
+      raise ArgumentError, "the API key is not of visible ASCII characters" unless (api_key || "-").match?(/\A[!-~]+\z/)
 
+      @target = target
       @metadata = api_key ? { "authorization" => "Bearer #{api_key}" } : {}
       @timeout = timeout
-      @channel = GRPC::ClientStub.setup_channel(nil, target, credentials(tls), channel_args(max_attempts))
+      args = channel_args(max_attempts)
+      args["grpc.ssl_target_name_override"] = tls.server_name if tls.is_a?(Tls) && tls.server_name
+      @channel = GRPC::ClientStub.setup_channel(nil, target, credentials(tls), args)
       @inference = V1::InferenceService::Stub.new(target, nil, channel_override: @channel)
       @models = V1::ModelService::Stub.new(target, nil, channel_override: @channel)
     end
@@ -57,8 +71,18 @@ module Headrace
       @channel.close
     end
 
+    # Shows where it connects to, and no key.
+    def inspect
+      "#<#{self.class} #{@target}>"
+    end
+
     # Continues a prompt or answers a chat. With a block, yields each response as it comes, and
     # leaving the block cancels the call; without one, returns a GenerationStream.
+    #
+    # @param request [V1::GenerateRequest, nil] in place of fields
+    # @yieldparam response [V1::GenerateResponse]
+    # @return [GenerationStream, nil]
+    # @raise [Error] when it is read
     def generate(request = nil, **fields, &block)
       request = message(V1::GenerateRequest, request, fields)
       stream = GenerationStream.new(@inference.generate(request, return_op: true, **options))
@@ -69,23 +93,32 @@ module Headrace
     end
 
     # Turns a prompt into token ids.
+    #
+    # @return [V1::TokenizeResponse]
     def tokenize(request = nil, **fields)
       request = message(V1::TokenizeRequest, request, fields)
       call { @inference.tokenize(request, **options) }
     end
 
     # Turns token ids into text.
+    #
+    # @param token_ids [Array<Integer>]
+    # @return [String]
     def detokenize(token_ids, **fields)
       request = V1::DetokenizeRequest.new(token_ids: token_ids, **fields)
       call { @inference.detokenize(request, **options) }.text
     end
 
     # Gets a model by its name or an alias, by default the served one.
+    #
+    # @return [V1::Model]
     def model(name = "")
       call { @models.get_model(V1::GetModelRequest.new(name: name), **options) }.model
     end
 
     # Lists the served models.
+    #
+    # @return [Array<V1::Model>]
     def models
       models = []
       page = V1::ListModelsRequest.new

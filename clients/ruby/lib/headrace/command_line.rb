@@ -8,7 +8,12 @@ module Headrace
   class CommandLine
     # What the arguments ask for: the prompt, its fields of GenerateRequest, the address, and
     # the options of Client.
-    Wish = Struct.new(:request, :target, :client, keyword_init: true)
+    Wish = Struct.new(:request, :target, :client, keyword_init: true) do
+      # Shows neither the key nor the prompt.
+      def inspect
+        "#<#{self.class} #{target}>"
+      end
+    end
 
     # The arguments cannot be understood.
     class UsageError < StandardError; end
@@ -20,6 +25,7 @@ module Headrace
       raise UsageError, "give one PROMPT; quote it if it has spaces" if words.size != 1
       raise UsageError, "give --certfile and --keyfile together" if given.key?(:certfile) != given.key?(:keyfile)
       raise UsageError, "--timeout must be above 0" unless given.fetch(:timeout, 1).positive?
+      raise UsageError, "--max-tokens is too large" if given.fetch(:"max-tokens", 0) >= 2**31
 
       new_wish(words.first, given, environment.fetch("HEADRACE_API_KEY", ""))
     rescue OptionParser::ParseError => e
@@ -30,26 +36,35 @@ module Headrace
     # arguments, 130 after Ctrl-C.
     def self.run(arguments, environment, out: $stdout, err: $stderr)
       wish = parse(arguments, environment)
+      client = connect(wish)
       out.sync = true
-      Client.open(wish.target, **wish.client) do |client|
-        client.generate(**wish.request).each_text { |text| out.print(text) }
-      end
+      client.generate(**wish.request).each_text { |text| out.print(text) }
       out.puts
       0
-    rescue UsageError, Errno::ENOENT, Errno::EACCES, Errno::EISDIR => e
+    rescue UsageError => e
       err.puts(parser.banner, "error: #{e.message}")
       2
+    rescue Errno::EPIPE # nobody reads any more, as behind head
+      1
     rescue Error => e
       err.puts(describe(e))
       1
     rescue Interrupt # the call was cancelled on the way here
       130
+    ensure
+      client&.close
     end
 
     # Returns the line that tells an error, such as "error: OVERLOADED: …; retry in 1.0 s".
     def self.describe(error)
       line = "error: #{error.reason || error.code}: #{error.message}"
       error.retry_delay ? format("%s; retry in %.1f s", line, error.retry_delay) : line
+    end
+
+    def self.connect(wish)
+      Client.new(wish.target, **wish.client)
+    rescue ArgumentError, SystemCallError => e # a key or a file that cannot be used
+      raise UsageError, e.message
     end
 
     def self.parser
@@ -80,6 +95,6 @@ module Headrace
       )
     end
 
-    private_class_method :parser, :new_wish
+    private_class_method :connect, :parser, :new_wish
   end
 end

@@ -10,21 +10,23 @@ module Headrace
     DETAILS = [Google::Rpc::ErrorInfo, Google::Rpc::BadRequest, Google::Rpc::RetryInfo].freeze
     private_constant :DETAILS
 
-    # The status code of gRPC, such as :RESOURCE_EXHAUSTED.
+    # @return [Symbol] the status code of gRPC, such as :RESOURCE_EXHAUSTED
     attr_reader :code
-    # The server's reason, such as "OVERLOADED"; nil where something else failed.
+    # @return [String, nil] the server's reason, such as "OVERLOADED"; nil where something else failed
     attr_reader :reason
-    # The field at fault, such as "sampling.temperature"; nil where there is none.
+    # @return [String, nil] the field at fault, such as "sampling.temperature"
     attr_reader :field
-    # The seconds to wait before another try, as the server wishes; nil where it does not say.
+    # @return [Float, nil] the seconds to wait before another try, as the server wishes
     attr_reader :retry_delay
-    # The id of the request in the server's log; nil where it did not say.
+    # @return [String, nil] the id of the request in the server's log
     attr_reader :request_id
 
     # Returns the error for a GRPC::BadStatus, with what the details of its status tell.
     def self.from(status)
-      new(status.details, code: code_name(status.code), request_id: status.metadata["x-request-id"],
-                          **facts_of(status))
+      # gRPC takes it for bytes.
+      message = status.details.dup.force_encoding(Encoding::UTF_8).scrub
+      new(message, code: code_name(status.code), request_id: status.metadata["x-request-id"],
+                   **facts_of(status))
     end
 
     def initialize(message, code: :UNKNOWN, reason: nil, field: nil, retry_delay: nil, request_id: nil)

@@ -10,14 +10,23 @@ module Headrace
     include Enumerable
 
     # Takes the operation of a stub, as `return_op: true` gives it.
+    #
+    # @api private
     def initialize(operation)
       @operation = operation
+      @is_read = false
     end
 
     # Yields each response as it comes; without a block returns an Enumerator.
+    #
+    # @yieldparam response [V1::GenerateResponse]
+    # @return [self, Enumerator]
+    # @raise [Error] the call failed
     def each(&block)
       return enum_for(:each) unless block
+      raise "an answer can be read once" if @is_read
 
+      @is_read = true
       begin
         @operation.execute.each(&block)
       rescue GRPC::BadStatus => e
@@ -36,6 +45,9 @@ module Headrace
     end
 
     # Yields the pieces of the text of the first candidate; without a block returns an Enumerator.
+    #
+    # @yieldparam text [String]
+    # @return [self, Enumerator]
     def each_text
       return enum_for(:each_text) unless block_given?
 
@@ -45,8 +57,15 @@ module Headrace
     end
 
     # Reads the whole answer and returns the text of its first candidate.
+    #
+    # @return [String]
     def text
       each_text.to_a.join
+    end
+
+    # Shows no call, which holds the key.
+    def inspect
+      "#<#{self.class}>"
     end
   end
 end
