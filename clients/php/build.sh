@@ -1,8 +1,9 @@
 #!/bin/sh
 # Generates the classes of the contract into generated/, and runs the tests where PHPUnit is there.
+# PROTOS says where the contract is for a copy of this folder.
 set -eu
 cd "$(dirname "$0")"
-protos=../../protos
+protos=${PROTOS:-../../protos}
 
 if [ -e generated/built ] && [ -z "$(find build.sh autoload.php src bin tests interop third_party \
   "$protos/headrace" -newer generated/built -print -quit)" ]; then

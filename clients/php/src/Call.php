@@ -5,12 +5,13 @@ declare(strict_types=1);
 namespace Headrace;
 
 use CurlHandle;
-use UnexpectedValueException;
 
 /** One call of gRPC over HTTP/2: the messages as they come, the headers and the status. */
 final class Call
 {
     private const MAX_RESTARTS = 5;
+    /** As gRPC has it elsewhere. A response of the contract has 1 MiB at most. */
+    private const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
     private string $buffer = '';
     /** @var list<string> the messages that have come and are not read yet */
@@ -49,7 +50,8 @@ final class Call
         return array_shift($this->messages);
     }
 
-    /** Waits for the headers of the response, and returns those that are text.
+    /**
+     * Waits for the headers of the response, and returns them, those named -bin decoded.
      *
      * @return array<string, string>
      */
@@ -106,18 +108,31 @@ final class Call
         return strlen($line);
     }
 
-    /** @internal Takes a piece of the body. */
+    /** @internal Takes a piece of the body; 0 ends the transfer, since the piece cannot be used. */
     public function takeData(string $piece): int
     {
         $this->buffer .= $piece;
         $at = 0;
         while (strlen($this->buffer) >= $at + 5) {
             ['packed' => $packed, 'size' => $size] = unpack('Cpacked/Nsize', $this->buffer, $at);
+            if ($size > self::MAX_RESPONSE_BYTES) {
+                $this->fail(new Status('RESOURCE_EXHAUSTED', 'A response is larger than 4 MiB.'));
+
+                return 0;
+            }
             if (strlen($this->buffer) < $at + 5 + $size) {
                 break;
             }
             $message = substr($this->buffer, $at + 5, $size);
-            $this->messages[] = $packed === 1 ? self::unpacked($message) : $message;
+            if ($packed === 1) {
+                $message = @gzdecode($message, self::MAX_RESPONSE_BYTES);
+                if ($message === false || strlen($message) > self::MAX_RESPONSE_BYTES) {
+                    $this->fail(new Status('INTERNAL', 'A response is no gzip, or unpacks to more than 4 MiB.'));
+
+                    return 0;
+                }
+            }
+            $this->messages[] = $message;
             $at += 5 + $size;
         }
         $this->buffer = substr($this->buffer, $at);
@@ -137,7 +152,7 @@ final class Call
         return true;
     }
 
-    /** @internal Ends a call that is not sent. */
+    /** @internal Ends a call that is not sent, or whose responses cannot be used. */
     public function fail(Status $status): void
     {
         $this->status = $status;
@@ -146,7 +161,7 @@ final class Call
     /** @internal Takes the end of the transfer. */
     public function end(int $error, string $text): void
     {
-        $this->status = match (true) {
+        $this->status ??= match (true) {
             isset($this->trailers['grpc-status']) => Status::ofTrailers($this->trailers),
             // A server that keeps to the deadline may reset the stream before it is here.
             $error !== CURLE_OK && $this->deadline !== null && microtime(true) >= $this->deadline
@@ -154,15 +169,5 @@ final class Call
             $error !== CURLE_OK => Status::ofCurl($error, $text),
             default => Status::ofHttp((int) curl_getinfo($this->handle, CURLINFO_RESPONSE_CODE)),
         };
-    }
-
-    private static function unpacked(string $message): string
-    {
-        $plain = gzdecode($message);
-        if ($plain === false) {
-            throw new UnexpectedValueException('a message is not packed with gzip');
-        }
-
-        return $plain;
     }
 }

@@ -16,6 +16,8 @@ final class Channel
     private const STREAM_ERROR = 92;
 
     private CurlMultiHandle $multi;
+    /** What the address of a call begins with. */
+    private readonly string $authority;
     /** @var array<int, Call> the calls that have not ended, by their handles */
     private array $calls = [];
     /** @var array<int, mixed> the options of curl that all calls have */
@@ -31,6 +33,7 @@ final class Channel
      * @param ?string $caCerts a PEM file of certificates to trust instead
      * @param ?string $certfile a PEM file of the certificate to show
      * @param ?string $keyfile the PEM file of its key
+     * @param ?string $serverName the name in the server's certificate, by default that of the target
      */
     public function __construct(
         private readonly string $target,
@@ -38,10 +41,15 @@ final class Channel
         ?string $caCerts = null,
         ?string $certfile = null,
         ?string $keyfile = null,
+        ?string $serverName = null,
     ) {
         foreach (array_filter([$caCerts, $certfile, $keyfile], is_string(...)) as $file) {
             is_readable($file) || throw new InvalidArgumentException("cannot read $file");
         }
+        if (($certfile === null) !== ($keyfile === null)) {
+            throw new InvalidArgumentException('certfile and keyfile belong together');
+        }
+        $this->authority = $serverName ?? $target;
         $this->multi = curl_multi_init();
         // curl 7.88, which Debian 12 has, cannot use a connection again without TLS (its bug 10634).
         $isSingleUse = !$tls && intdiv(curl_version()['version_number'], 0x100) === 0x0758;
@@ -56,6 +64,7 @@ final class Channel
             CURLOPT_CAINFO => $caCerts,
             CURLOPT_SSLCERT => $certfile,
             CURLOPT_SSLKEY => $keyfile,
+            CURLOPT_CONNECT_TO => $serverName === null ? null : ["::$target"],
         ], fn ($value) => $value !== null);
     }
 
@@ -76,7 +85,12 @@ final class Channel
         ?float $timeout = null,
         bool $gzip = false,
     ): Call {
-        $handle = curl_init(($this->tls ? 'https://' : 'http://') . "$this->target/$method");
+        if (preg_grep('/[\r\n\0]/', $metadata) !== []) { // they would end the header
+            throw new InvalidArgumentException('a value of metadata is more than one line');
+        }
+        // The clock of curl begins here, too. A grpc-timeout has 8 digits at most.
+        $millis = $timeout === null ? 0 : (int) max(1, min($timeout * 1000, 99_999_999));
+        $handle = curl_init(($this->tls ? 'https://' : 'http://') . "$this->authority/$method");
         $call = new Call($this, $handle, $timeout === null ? null : microtime(true) + $timeout);
         if (strlen($request) > self::MAX_REQUEST_BYTES) {
             $call->fail(new Status('RESOURCE_EXHAUSTED', 'The request is larger than 4 MiB.'));
@@ -85,12 +99,12 @@ final class Channel
         }
         $headers = ['te' => 'trailers', 'content-type' => 'application/grpc', 'grpc-accept-encoding' => 'gzip']
             + ($gzip ? ['grpc-encoding' => 'gzip'] : [])
-            + ($timeout === null ? [] : ['grpc-timeout' => max(1, (int) ($timeout * 1000)) . 'm'])
+            + ($timeout === null ? [] : ['grpc-timeout' => "{$millis}m"])
             + ['user-agent' => 'headrace-php/0.1.0', 'expect' => ''] + $metadata;
         curl_setopt_array($handle, $this->options + [
             CURLOPT_POSTFIELDS => Call::frame($request, $gzip),
             CURLOPT_HTTPHEADER => array_map(fn ($name, $value) => "$name: $value", array_keys($headers), $headers),
-            CURLOPT_TIMEOUT_MS => $timeout === null ? 0 : max(1, (int) ($timeout * 1000)),
+            CURLOPT_TIMEOUT_MS => $millis,
             CURLOPT_HEADERFUNCTION => fn ($_, $line) => $this->news($call->takeHeader($line)),
             CURLOPT_WRITEFUNCTION => fn ($_, $piece) => $this->news($call->takeData($piece)),
         ]);
@@ -120,13 +134,13 @@ final class Channel
         }
     }
 
-    /** Cancels what is running and closes the connection. */
+    /** Cancels what is running and closes the connection. A later call opens another. */
     public function close(): void
     {
         foreach ($this->calls as $call) {
             $call->cancel();
         }
-        curl_multi_close($this->multi);
+        $this->multi = curl_multi_init(); // closes with the one before what that held
     }
 
     private function run(): void
@@ -139,8 +153,11 @@ final class Channel
                 curl_multi_remove_handle($this->multi, $handle);
             }
             $this->isRunning = true;
-            curl_multi_exec($this->multi, $running);
-            $this->isRunning = false;
+            try {
+                curl_multi_exec($this->multi, $running);
+            } finally { // a handler of signals may throw amid it
+                $this->isRunning = false;
+            }
         } while ($this->dropped !== []);
     }
 

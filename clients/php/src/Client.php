@@ -18,35 +18,56 @@ use Headrace\V1\Model;
 use Headrace\V1\Role;
 use Headrace\V1\TokenizeRequest;
 use Headrace\V1\TokenizeResponse;
+use InvalidArgumentException;
+use SensitiveParameter;
 
 /** A client of a Headrace server, over one connection. Every call throws HeadraceException. */
 final class Client
 {
+    private readonly string $target;
     private readonly Channel $channel;
     /** @var array<string, string> */
     private readonly array $metadata;
 
     /**
      * @param string $target host:port
-     * @param ?string $apiKey the key to send with every call
+     * @param ?string $apiKey the key to send with every call; without TLS it crosses the network in the clear
      * @param bool $tls whether to encrypt, trusting the authorities of the system
      * @param ?string $caCerts a PEM file of certificates to trust instead; it encrypts, too
      * @param ?string $certfile a PEM file of the certificate to show; it encrypts, too
      * @param ?string $keyfile the PEM file of its key
-     * @param ?float $timeout the longest time of a call, in seconds
+     * @param ?float $timeout the longest time of a call, an answer to its end, in seconds
+     * @param ?string $serverName the name in the server's certificate, by default that of the target
+     * @throws InvalidArgumentException the key or a file cannot be used
      */
     public function __construct(
         string $target = 'localhost:1920',
-        ?string $apiKey = null,
+        #[SensitiveParameter] ?string $apiKey = null,
         bool $tls = false,
         ?string $caCerts = null,
         ?string $certfile = null,
         ?string $keyfile = null,
         private readonly ?float $timeout = null,
+        ?string $serverName = null,
     ) {
-        $encrypts = $tls || $caCerts !== null || $certfile !== null;
-        $this->channel = new Channel($target, $encrypts, $caCerts, $certfile, $keyfile);
+        // The newline of a file is often left in. The key is not told: it is a secret.
+        if ($apiKey !== null && preg_match('/^[!-~]+$/D', $apiKey) !== 1) {
+            throw new InvalidArgumentException('the API key is not of visible ASCII characters');
+        }
+        $encrypts = $tls || $caCerts !== null || $certfile !== null || $serverName !== null;
+        $this->target = $target;
+        $this->channel = new Channel($target, $encrypts, $caCerts, $certfile, $keyfile, $serverName);
         $this->metadata = $apiKey === null ? [] : ['authorization' => "Bearer $apiKey"];
+    }
+
+    /**
+     * Shows no key in var_dump and print_r.
+     *
+     * @return array<string, mixed>
+     */
+    public function __debugInfo(): array
+    {
+        return ['target' => $this->target, 'timeout' => $this->timeout];
     }
 
     /** Returns a chat of one message of the user. */
@@ -55,10 +76,10 @@ final class Client
         return new Chat(['messages' => [new ChatMessage(['role' => Role::ROLE_USER, 'content' => $content])]]);
     }
 
-    /** Continues a prompt or answers a chat. */
+    /** Continues a prompt or answers a chat. The call is sent when the stream is read. */
     public function generate(GenerateRequest $request): GenerationStream
     {
-        return new GenerationStream(fn () => $this->begin('InferenceService/Generate', $request));
+        return new GenerationStream($this->begin('InferenceService/Generate', $request));
     }
 
     /** Turns a prompt into token ids. */
@@ -113,7 +134,11 @@ final class Client
     private function call(string $method, Message $request, Message $response): Message
     {
         $call = $this->begin($method, $request);
-        $status = $call->status();
+        try {
+            $status = $call->status();
+        } finally { // a handler of signals may throw amid it
+            $call->cancel();
+        }
         if ($status->code !== 'OK') {
             throw new HeadraceException($status);
         }

@@ -60,7 +60,7 @@ final class CommandLine
     public static function run(array $arguments): int
     {
         try {
-            $wish = self::parse($arguments, getenv('HEADRACE_API_KEY') ?: '');
+            $wish = self::parse($arguments, (string) getenv('HEADRACE_API_KEY'));
             $stream = $wish->client()->generate($wish->request());
         } catch (InvalidArgumentException $wrong) {
             fwrite(STDERR, self::USAGE . "\nerror: {$wrong->getMessage()}\n");
@@ -68,14 +68,18 @@ final class CommandLine
             return 2;
         }
         $isInterrupted = false;
-        pcntl_async_signals(true);
-        pcntl_signal(SIGINT, function () use ($stream, &$isInterrupted): void {
-            $isInterrupted = true;
-            $stream->cancel();
-        });
+        if (function_exists('pcntl_signal')) {
+            pcntl_async_signals(true);
+            pcntl_signal(SIGINT, function () use ($stream, &$isInterrupted): void {
+                $isInterrupted = true;
+                $stream->cancel();
+            });
+        }
         try {
             foreach ($stream->texts() as $text) {
-                fwrite(STDOUT, $text);
+                if (@fwrite(STDOUT, $text) === false) {
+                    return 1; // nobody reads any more, as behind head
+                }
             }
             fwrite(STDOUT, "\n");
         } catch (HeadraceException $error) {

@@ -4,34 +4,35 @@ declare(strict_types=1);
 
 namespace Headrace;
 
-use Closure;
 use Generator;
 use Headrace\V1\GenerateResponse;
 use IteratorAggregate;
 
 /**
- * The answer to one request as it is made; it can be read once. The call is made when reading
- * begins. Leaving a foreach early, by break or an exception, cancels it, and the server stops the
- * work at once.
+ * The answer to one request as it is made; it can be read once. The call is sent when reading
+ * begins. Leaving a foreach early, by break or an exception, cancels it, as dropping the stream
+ * does, and the server stops the work at once.
  *
  * @implements IteratorAggregate<int, GenerateResponse>
  */
 final class GenerationStream implements IteratorAggregate
 {
-    private ?Call $call = null;
-
-    /**
-     * @internal Client makes streams.
-     * @param Closure(): Call $start
-     */
-    public function __construct(private readonly Closure $start)
+    /** @internal Client makes streams. */
+    public function __construct(private readonly Call $call)
     {
     }
 
-    /** @return Generator<int, GenerateResponse> */
+    public function __destruct()
+    {
+        $this->cancel();
+    }
+
+    /**
+     * @return Generator<int, GenerateResponse>
+     * @throws HeadraceException the call failed
+     */
     public function getIterator(): Generator
     {
-        $this->call = ($this->start)();
         try {
             while (($bytes = $this->call->read()) !== null) {
                 $response = new GenerateResponse();
@@ -71,6 +72,6 @@ final class GenerationStream implements IteratorAggregate
     /** Cancels the call, if it has not ended: reading then throws, with the code CANCELLED. */
     public function cancel(): void
     {
-        $this->call?->cancel();
+        $this->call->cancel();
     }
 }

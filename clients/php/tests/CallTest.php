@@ -66,6 +66,23 @@ final class CallTest extends TestCase
         }
     }
 
+    public function testEndsAtAResponseThatCannotBeUsed(): void
+    {
+        $bomb = gzencode(str_repeat('x', 4 * 1024 * 1024 + 1));
+        foreach (
+            [
+                [pack('CN', 0, 4 * 1024 * 1024 + 1), 'RESOURCE_EXHAUSTED'],
+                [pack('CN', 1, 4) . 'junk', 'INTERNAL'],
+                [pack('CN', 1, strlen($bomb)) . $bomb, 'INTERNAL'],
+            ] as [$piece, $code]
+        ) {
+            $this->setUp();
+            self::assertSame(0, $this->call->takeData($piece));
+            $this->call->end(CURLE_WRITE_ERROR, 'as curl says then');
+            self::assertSame([null, $code], [$this->call->read(), $this->call->status()->code]);
+        }
+    }
+
     public function testRefusesWhatIsTooLarge(): void
     {
         $call = (new Channel('localhost:1'))->call('a/b', str_repeat('x', 4 * 1024 * 1024 + 1));
