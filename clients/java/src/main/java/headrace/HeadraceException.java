@@ -99,8 +99,16 @@ public final class HeadraceException extends RuntimeException {
   private static String messageOf(Status status) {
     String description = status.getDescription();
     String text = description == null ? status.getCode().name() : description;
-    // Of a failed connection the description says only "io exception".
     Throwable cause = status.getCause();
-    return cause == null || cause.getMessage() == null ? text : text + ": " + cause.getMessage();
+    if (cause == null) {
+      return text;
+    }
+    // Of a failed connection the description says only "io exception", and in more lines through
+    // which parts of netty it went; what went wrong is the innermost cause.
+    while (cause.getCause() != null) {
+      cause = cause.getCause();
+    }
+    String line = text.lines().findFirst().orElse("");
+    return cause.getMessage() == null ? line : line + ": " + cause.getMessage();
   }
 }

@@ -132,6 +132,18 @@ class HeadraceClientTest {
   }
 
   @Test
+  void saysInOneLineWhyThereIsNoConnection() throws InterruptedException {
+    server.shutdownNow().awaitTermination();
+    try (HeadraceClient client = HeadraceClient.builder(target).maxAttempts(1).build()) {
+      HeadraceException error = assertThrows(HeadraceException.class, client::listModels);
+      assertEquals(Code.UNAVAILABLE, error.code());
+      String message = error.getMessage();
+      assertTrue(message.startsWith("io exception: Connection refused"), message);
+      assertEquals(1, message.lines().count());
+    }
+  }
+
+  @Test
   void leavesTheThreadInterruptedWhoseReadingWasInterrupted() throws InterruptedException {
     try (HeadraceClient client = HeadraceClient.connect(target);
         GenerationStream stream = client.generate(request("on"))) {
