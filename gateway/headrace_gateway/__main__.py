@@ -9,6 +9,9 @@ import sys
 
 def main() -> int:
     """Serve until a signal. Returns 2 for a bad setting and 1 for a failed start."""
+    # Read by gRPC when it is imported. By default it writes a line of its own, which is no JSON,
+    # for each handshake with the server that fails.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         import uvloop
 

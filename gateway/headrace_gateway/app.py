@@ -173,7 +173,10 @@ def _risks(config: GatewayConfig) -> list[str]:
     """What somebody who opens the port to a network should know."""
     risks = []
     if not config.has_keys and config.ssl_ca_certs is None:
-        risks.append("open to the network: whoever reaches the port may use it; give it keys")
+        risks.append(
+            "open to the network: whoever reaches the port may use it, unless the server asks for "
+            "keys; give one of them keys"
+        )
     if config.tls is None:
         risks.append("not encrypted: whoever is on the way can read texts and keys; give it TLS")
     return risks

@@ -113,8 +113,8 @@ def upstream(text: str) -> str:
     is_address = match is not None and 0 < int(match[2]) < 65536
     if not is_address and re.fullmatch(r"unix:/[^\0\s]+", text) is None:
         raise FlagValueError(
-            f"{text!r} must be an address such as 127.0.0.1:1920, or a socket such as "
-            "unix:/run/headrace.sock"
+            f"{text!r} must be an address such as 127.0.0.1:1920, or a socket by its whole "
+            "path such as unix:/run/headrace.sock"
         )
     return text
 

@@ -11,6 +11,8 @@ def main() -> int:
     # Read by gRPC when it is imported. It would stop its threads around each start of an
     # engine, which forks only to execute.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    # By default it writes a line of its own, which is no JSON, for each handshake that fails.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         import uvloop
 

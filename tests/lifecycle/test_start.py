@@ -165,3 +165,19 @@ async def test_nothing_is_written_to_stderr_but_the_log():
         server.process.terminate()
         _, err = await server.process.communicate()
         assert err == b""
+
+
+async def test_a_caller_who_fails_to_shake_hands_writes_nothing_of_grpcs_own(tmp_path):
+    """Such as one who speaks no TLS: the log stays one of lines of JSON."""
+    pem = tmp_path / "all.pem"
+    trustme.CA().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(pem)
+    async with server_process("--ssl-certfile", pem, "--ssl-keyfile", pem) as server:
+        host, _, port = server.address.rpartition(":")
+        async with asyncio.timeout(BOUND_SECONDS):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n")
+            await reader.read()
+        writer.close()
+        server.process.terminate()
+        _, err = await server.process.communicate()
+        assert err == b""
