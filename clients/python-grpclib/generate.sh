@@ -5,6 +5,10 @@
 set -eu
 cd "$(dirname "$0")"
 out=${1:-.}
+python -c 'import grpc_tools, grpclib' 2>/dev/null || {
+  echo "error: needs the tools; run: pip install -r requirements.txt grpcio-tools" >&2
+  exit 1
+}
 mkdir -p "$out/headrace/v1"
 rm -f "$out"/headrace/v1/*
 touch "$out/headrace/__init__.py" "$out/headrace/v1/__init__.py"
