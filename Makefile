@@ -59,6 +59,7 @@ protos: setup ## Generate the Python stubs and Envoy's descriptors from protos/
 	  protos/headrace/v1/*_service.proto
 	@python -m grpc_tools.protoc -Iprotos -I$$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
 	  --include_imports --descriptor_set_out=$(DESCRIPTORS) protos/headrace/v1/*.proto google/rpc/error_details.proto
+	@clients/python-grpclib/generate.sh
 
 clean: ## Remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis
