@@ -4,7 +4,7 @@ import json
 
 import grpc
 
-from tests.deploy.service import running_service
+from tests.deploy.service import http_session, running_service
 from tests.server.running_server import collect, failure, first
 
 STEP = ("--simulated-step-seconds", 0.01)
@@ -55,3 +55,25 @@ async def test_replicas_know_callers_apart():
         while line.get("method") != "InferenceService/Generate":
             line = json.loads(await stderr.readline())
     assert line["caller"].endswith("/127.0.0.1")
+
+
+async def test_health_is_told_when_it_is_not_well():
+    """Gateways ask each second: only the answers that somebody should see are in the log."""
+
+    def is_health(line):
+        return line.get("kind") == "internal" and "Health" in line["path"]
+
+    async with (
+        running_service(*STEP, num_replicas=1, num_gateways=1) as service,
+        http_session(service.url) as client,
+    ):
+        body = {"prompt": "Once", "max_tokens": 1}
+        headers = {"X-Request-Id": "mine"}
+        async with client.post("/v1/completions", json=body, headers=headers) as response:
+            assert response.status == 200
+        await service.envoy.wait_for_log(
+            lambda line: (line.get("kind"), line.get("request_id")) == ("internal", "mine")
+        )
+        assert not any(map(is_health, service.envoy.log))  # though the gateway is known as ready
+        service.replicas[0].process.kill()
+        assert (await service.envoy.wait_for_log(is_health))["grpc"] == "UNAVAILABLE"
