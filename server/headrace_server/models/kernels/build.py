@@ -82,7 +82,8 @@ def build(target: str) -> Path:
         return path
     compiler = find_compiler()
     if compiler is None:
-        raise KernelBuildError(f"no C++ compiler was found ({', '.join(_COMPILERS)})")
+        names = ", ".join(_COMPILERS)
+        raise KernelBuildError(f"no C++ compiler was found ({names}); install one such as g++")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as directory:
