@@ -21,7 +21,7 @@ from headrace_server.errors import (
 )
 from headrace_server.rpc.calls import DEADLINE_TOLERANCE_SECONDS, Call, Calls
 from headrace_server.rpc.errors import RpcStatus, internal_error, to_status
-from headrace_server.rpc.open_calls import REQUEST_SECONDS, OpenCalls
+from headrace_server.rpc.open_calls import OPEN_REQUEST_SECONDS, OpenCalls
 from headrace_server.telemetry import log_event
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ RpcHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _INTERRUPTED_RETRY_SECONDS = 1.0
 # Names of RPCs that do not exist are as long as callers like.
 _MAX_LOGGED_PATH: Final = 128
+# How long the message of a call may take to come: as long as the gateway gives a body.
+_REQUEST_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,8 @@ class Boundary(grpc.GenericRpcHandler):
             log_level: of their lines in the access log.
         """
         for method in service.methods:
-            to_method = self._to_method if needs_key else self._to_open_method
-            self._methods[f"/{name or service.full_name}/{method.name}"] = to_method(
-                method, handlers[method.name], is_probe, log_level
+            self._methods[f"/{name or service.full_name}/{method.name}"] = self._to_method(
+                method, handlers[method.name], needs_key, is_probe, log_level
             )
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> RpcHandler | None:
@@ -123,63 +124,40 @@ class Boundary(grpc.GenericRpcHandler):
         self,
         method: MethodDescriptor,
         handler: Handler,
+        needs_key: bool,
         is_probe: bool,
         log_level: int,
     ) -> _Method:
+        assert method.server_streaming or not method.client_streaming
         name = f"{method.containing_service.name}/{method.name}"
         parse = _parser(method)
         serialize = GetMessageClass(method.output_type).SerializeToString
-        to_rpc_handler = _rpc_handler_kind(method)
 
         # Requests arrive as bytes: what grpc.aio does with a message that it cannot parse
         # is to send the text of the exception.
+        async def work(call: Call, raws: AsyncIterator[bytes]) -> Message | None:
+            if method.client_streaming:
+                return await handler(call, (parse(raw) async for raw in raws))
+            if needs_key:
+                return await handler(call, parse(await _only(raws, _REQUEST_SECONDS)))
+            with self._open_calls.enter(call):
+                return await handler(call, parse(await _only(raws, OPEN_REQUEST_SECONDS)))
+
         def to_handler(key_name: str) -> RpcHandler:
-            async def respond(raw: bytes, context: Context) -> Message | None:
+            # For gRPC all are streams, since of those it awaits no request: one that never comes
+            # has its time here, and one that ends before would leave its caller without a status.
+            async def respond(raws: AsyncIterator[bytes], context: Context) -> None:
                 call = self._open_call(context, name, key_name, log_level)
-                return await self._answer(
-                    call, context, is_probe, lambda: handler(call, parse(raw))
-                )
+                await self._answer(call, context, is_probe, lambda: work(call, raws))
 
-            async def converse(raws: AsyncIterator[bytes], context: Context) -> None:
-                call = self._open_call(context, name, key_name, log_level)
-                requests = (parse(raw) async for raw in raws)
-                await self._answer(call, context, is_probe, lambda: handler(call, requests))
+            return grpc.stream_stream_rpc_method_handler(respond, None, serialize)
 
-            return to_rpc_handler(converse if method.client_streaming else respond, None, serialize)
-
-        return _Method(name, True, to_handler)
-
-    def _to_open_method(
-        self, method: MethodDescriptor, handler: Handler, is_probe: bool, log_level: int
-    ) -> _Method:
-        """Return one that anybody may call, and that has one request."""
-        assert not method.client_streaming
-        name = f"{method.containing_service.name}/{method.name}"
-        parse = _parser(method)
-
-        # Of a stream gRPC awaits no request before it calls the handler, so that those of which
-        # none comes can be counted and ended.
-        async def respond(raws: AsyncIterator[bytes], context: Context) -> None:
-            call = self._open_call(context, name, "", log_level)
-
-            async def work() -> None:
-                with self._open_calls.enter(call):
-                    response = await handler(call, parse(await _first_in_time(raws)))
-                    if response is not None:
-                        await call.accept()
-                        await call.write(response)
-
-            await self._answer(call, context, is_probe, work)
-
-        serialize = GetMessageClass(method.output_type).SerializeToString
-        rpc_handler: RpcHandler = grpc.stream_stream_rpc_method_handler(respond, None, serialize)
-        return _Method(name, False, lambda _: rpc_handler)
+        return _Method(name, needs_key, to_handler)
 
     def _to_refusal(self, name: str, error: Exception) -> RpcHandler:
         async def fail() -> None:
             raise error
 
-        # Of a stream gRPC awaits no request before it calls the handler.
         async def refuse(raws: AsyncIterator[bytes], context: Context) -> None:
             call = self._open_call(context, name, "", logging.INFO)
             await self._answer(call, context, True, fail)
@@ -196,10 +174,10 @@ class Boundary(grpc.GenericRpcHandler):
         context: Context,
         is_probe: bool,
         work: Callable[[], Awaitable[Message | None]],
-    ) -> Message | None:
+    ) -> None:
         try:
             async with self._calls.enter(call, is_probe=is_probe):
-                response = await _work_in_time(call, work)
+                await _work_in_time(call, work)
         except asyncio.CancelledError:
             if _client_left():
                 # Re-raised: a handler that returns instead leaks memory inside grpc.aio.
@@ -222,45 +200,32 @@ class Boundary(grpc.GenericRpcHandler):
             status = to_status(internal_error(call.id))
         else:
             _log_call(call, "OK")
-            return response
+            return
         _log_call(call, status.code.name, status)
         trailers = (*status.trailers, call.id_header())
-        return await context.abort(status.code, status.message, trailers)  # it always raises
+        await context.abort(status.code, status.message, trailers)  # it always raises
 
 
-async def _work_in_time(
-    call: Call, work: Callable[[], Awaitable[Message | None]]
-) -> Message | None:
+async def _work_in_time(call: Call, work: Callable[[], Awaitable[Message | None]]) -> None:
     if call.is_past_deadline():
         raise DeadlineExceededError("The deadline had passed when the request arrived.")
     response = await work()
     if response is not None:
         await call.accept()
-    return response
+        await call.write(response)
 
 
-async def _first_in_time(raws: AsyncIterator[bytes]) -> bytes:
+async def _only(raws: AsyncIterator[bytes], timeout_seconds: float) -> bytes:
+    """Return the one request of a call."""
     try:
-        async with asyncio.timeout(REQUEST_SECONDS):
+        async with asyncio.timeout(timeout_seconds):
             return await anext(raws)
     except TimeoutError:
         raise DeadlineExceededError(
-            f"The request did not arrive within {REQUEST_SECONDS:g} s."
+            f"The request did not arrive within {timeout_seconds:g} s."
         ) from None
     except StopAsyncIteration:
         raise InvalidFieldError("", "The call has no request.") from None
-
-
-def _rpc_handler_kind(method: MethodDescriptor) -> Callable[..., RpcHandler]:
-    match method.client_streaming, method.server_streaming:
-        case False, False:
-            return grpc.unary_unary_rpc_method_handler
-        case False, True:
-            return grpc.unary_stream_rpc_method_handler
-        case True, True:
-            return grpc.stream_stream_rpc_method_handler
-        case _:
-            raise NotImplementedError(f"{method.full_name} streams requests to one response")
 
 
 def _parser(method: MethodDescriptor) -> Callable[[bytes], Message]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_OPEN_CALLS: Final = 1024
 """Some 26 KiB each, while a connection has 1,024 streams and there are 512 connections."""
 
-REQUEST_SECONDS: Final = 10.0
+OPEN_REQUEST_SECONDS: Final = 10.0
 """How long the message of such a call may take to come."""
 
 _RETRY_SECONDS: Final = 1.0

@@ -277,7 +277,7 @@ async def test_a_call_that_arrives_after_its_deadline_costs_nothing():
     names = [method.name for method in service.methods]
     boundary.register(service, dict.fromkeys(names, must_not_run))
     with pytest.raises(aio.AbortError):
-        await boundary.service(GenerateDetails()).unary_stream(b"", context)
+        await boundary.service(GenerateDetails()).stream_stream(None, context)
     code, _, trailers = context.status
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED
     assert b"DEADLINE_EXCEEDED" in trailers["grpc-status-details-bin"]

@@ -12,6 +12,8 @@ from tests.server.rpc import raw_http2 as raw
 from tests.server.running_server import BOUND_SECONDS, failure, open_channel, running_server
 
 CHECK = "/grpc.health.v1.Health/Check"
+TOKENIZE = "/headrace.v1.InferenceService/Tokenize"
+GENERATE = "/headrace.v1.InferenceService/Generate"
 SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
@@ -70,9 +72,12 @@ async def test_a_call_whose_request_never_comes_makes_way(four_calls):
         assert await check(under.channel) == SERVING
 
 
-async def test_a_request_has_its_time(monkeypatch):
-    """Without a key nobody holds a call for as long as a connection lives."""
-    monkeypatch.setattr(boundary, "REQUEST_SECONDS", 0.05)
+@pytest.mark.parametrize(
+    ("method", "limit"), [(CHECK, "OPEN_REQUEST_SECONDS"), (TOKENIZE, "_REQUEST_SECONDS")]
+)
+async def test_a_request_has_its_time(monkeypatch, method, limit):
+    """Nobody holds a call whose request never comes for as long as a connection lives."""
+    monkeypatch.setattr(boundary, limit, 0.05)
     async with running_server() as under:
 
         async def never():
@@ -80,24 +85,27 @@ async def test_a_request_has_its_time(monkeypatch):
             yield b""
 
         async with open_channel(under.address) as channel:
-            call = channel.stream_unary(CHECK)(never(), timeout=BOUND_SECONDS)
+            call = channel.stream_unary(method)(never(), timeout=BOUND_SECONDS)
             error = await failure(call)
             assert (error.code, error.message) == (
                 grpc.StatusCode.DEADLINE_EXCEEDED,
                 "The request did not arrive within 0.05 s.",
             )
+        await under.all_returned()
 
 
-async def test_a_call_without_a_request_is_invalid():
-    """It ends before it has sent one."""
+@pytest.mark.parametrize("method", [CHECK, TOKENIZE, GENERATE])
+async def test_a_call_without_a_request_is_invalid(method):
+    """It ends before it has sent one; by itself gRPC would leave its caller without a status."""
     async with running_server() as under:
 
         async def nothing():
             return
             yield b""
 
-        error = await failure(under.channel.stream_unary(CHECK)(nothing(), timeout=BOUND_SECONDS))
+        error = await failure(under.channel.stream_stream(method)(nothing(), timeout=BOUND_SECONDS))
         assert (error.code, error.message) == (
             grpc.StatusCode.INVALID_ARGUMENT,
             "The call has no request.",
         )
+        await under.all_returned()
