@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import time
@@ -69,9 +70,14 @@ def _arguments() -> argparse.Namespace:
 
 
 def _known_packages() -> list[str]:
-    """The packages of all clients of which this machine knows all packages."""
+    """The packages of all clients of which this machine knows all packages.
+
+    Those of commands that are there are left out: Debian's npm, for one, does not go with the
+    Node.js of others, which has its own.
+    """
     known = [client.apt for client in clients.CLIENTS if clients.are_known(client.apt)]
-    return sorted({package for packages in known for package in packages})
+    packages = {package for packages in known for package in packages}
+    return sorted(package for package in packages if shutil.which(package) is None)
 
 
 def _build(client: clients.Client) -> bool:
