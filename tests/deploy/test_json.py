@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import struct
 
+import pytest
+
+from headrace.v1 import inference_service_pb2 as pb
 from tests.deploy.envoy_process import BOUND_SECONDS
-from tests.deploy.service import running_service
+from tests.deploy.service import http_session, running_service
 
 STEP = ("--simulated-step-seconds", 0.01)
 
@@ -91,3 +95,41 @@ async def test_a_stream_that_fails_midway_ends_as_a_clean_200():
         out, _ = await process.communicate()
         assert (process.returncode, out.decode().rpartition("\n")[2]) == (0, "200")
         assert "usage" not in out.decode()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/headrace.v1.InferenceService/Nope"),
+        ("POST", "/headrace.v1.Nope/Generate"),
+        ("POST", "/grpc.health.v1.Health/Check"),
+        ("POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"),
+        ("GET", "/headrace.v1.InferenceService/Generate"),
+        ("PUT", "/grpc.health.v1.Health/Check"),
+    ],
+)
+async def test_what_is_no_call_is_refused_at_once(method, path):
+    """A replica would break it off, and after three tries it would look like a fault of ours."""
+    async with (
+        running_service(num_replicas=1) as service,
+        http_session(service.url) as client,
+        client.request(method, path, json={}) as response,
+    ):
+        assert response.status == 404
+        assert "Retry-After" not in response.headers
+        error = (await response.json())["error"]
+        assert error["type"] == "invalid_request_error"
+        assert await service.envoy.stat("cluster.headrace.upstream_rq_total") == 0
+
+
+async def test_a_call_over_http_1_needs_no_trailers():
+    """Clients that cannot have them do not say so, and a replica would break that off, too."""
+    async with running_service(num_replicas=1) as service, http_session(service.url) as client:
+        message = pb.TokenizeRequest(text="Hi").SerializeToString()
+        async with client.post(
+            "/headrace.v1.InferenceService/Tokenize",
+            data=struct.pack(">BI", 0, len(message)) + message,
+            headers={"Content-Type": "application/grpc"},
+        ) as response:
+            body = await response.read()
+        assert list(pb.TokenizeResponse.FromString(body[5:]).token_ids) == [72, 105]
