@@ -8,6 +8,7 @@ from tests.deploy.service import http_session, running_service
 from tests.server.running_server import collect, failure, first
 
 STEP = ("--simulated-step-seconds", 0.01)
+PATH = "/headrace.v1.InferenceService/" + "p" * 3000
 PROMPT = "a secret that nobody may log"
 
 
@@ -40,6 +41,17 @@ async def test_statuses_are_those_of_grpc():
         line = await line_of(service, left, "request")
         assert line["flags"] == "DR"  # the client reset its stream
         assert "secret" not in json.dumps(service.envoy.log)
+
+
+async def test_a_client_makes_no_line_as_long_as_it_likes():
+    """Of its id and its path the beginning is in the log, and of others' words nothing is."""
+    async with running_service(num_replicas=1) as service, http_session(service.url) as client:
+        headers = {"X-Request-Id": "i" * 3000, "X-Envoy-Original-Path": "/another"}
+        async with client.post(PATH, json={}, headers=headers) as response:
+            assert response.status == 404
+        line = await service.envoy.wait_for_log(lambda line: line.get("kind") == "request")
+        assert line["request_id"] == "i" * 128
+        assert line["path"] == PATH[:256]
 
 
 async def test_replicas_know_callers_apart():
