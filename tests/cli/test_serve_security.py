@@ -146,7 +146,9 @@ def test_the_programs_are_joined_in_private(service, folder):
     assert f"--upstream=unix:{socket}" in service.child("gateway").cmdline()
 
 
-EXAMPLE = re.compile(r"^  (\S*headrace.* chat .*|(?:curl|grpcurl) (?:.*\\\n)*.*)$", re.MULTILINE)
+EXAMPLE = re.compile(
+    r"^  ((?:\S.*)?headrace chat .*|(?:curl|grpcurl) (?:.*\\\n)*.*)$", re.MULTILINE
+)
 
 
 def outputs_of_examples(service, folder, **variables):
