@@ -149,6 +149,10 @@ class ClientTest < Minitest::Test
     end
   end
 
+  def test_refuses_an_empty_target
+    assert_equal "target is empty", assert_raises(ArgumentError) { Headrace::Client.new("") }.message
+  end
+
   def test_refuses_half_a_pair
     tls = Headrace::Client::Tls.new(certfile: "c.pem")
     assert_raises(ArgumentError) { Headrace::Client.new(@target, tls: tls) }

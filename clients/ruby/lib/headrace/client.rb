@@ -52,6 +52,7 @@ module Headrace
     # @param max_attempts [Integer] how often a call is made at most, from 1 to 5
     # @raise [ArgumentError, SystemCallError] the arguments or the files cannot be used
     def initialize(target = "localhost:1920", api_key: nil, tls: nil, timeout: nil, max_attempts: 3)
+      raise ArgumentError, "target is empty" if target.empty? # gRPC would wait for it without end
       raise ArgumentError, "max_attempts must be from 1 to 5" unless (1..5).cover?(max_attempts)
       # The newline of a file is often left in. The key is not told: it is a secret.
       raise ArgumentError, "the API key is not of visible ASCII characters" unless (api_key || "-").match?(/\A[!-~]+\z/)
