@@ -225,7 +225,8 @@ async def _only(raws: AsyncIterator[bytes], timeout_seconds: float) -> bytes:
             f"The request did not arrive within {timeout_seconds:g} s."
         ) from None
     except StopAsyncIteration:
-        raise InvalidFieldError("", "The call has no request.") from None
+        # Of a request over the limit gRPC tells the client by itself, and nothing here.
+        raise InvalidFieldError("", "The call has no request, or one over 4 MiB.") from None
 
 
 def _parser(method: MethodDescriptor) -> Callable[[bytes], Message]:

@@ -106,6 +106,6 @@ async def test_a_call_without_a_request_is_invalid(method):
         error = await failure(under.channel.stream_stream(method)(nothing(), timeout=BOUND_SECONDS))
         assert (error.code, error.message) == (
             grpc.StatusCode.INVALID_ARGUMENT,
-            "The call has no request.",
+            "The call has no request, or one over 4 MiB.",
         )
         await under.all_returned()
