@@ -70,6 +70,20 @@ class Envoy:
         """Return a counter or a gauge by its name; 0 before anything was counted."""
         return (await self.stats(f"^{name.replace('.', '[.]')}$")).get(name, 0)
 
+    async def num_active(self, address: str) -> int:
+        """Return how many calls run at a replica."""
+        async with self.admin.get("/clusters", params={"format": "json"}) as response:
+            clusters = (await response.json(content_type=None))["cluster_statuses"]
+        (host,) = [
+            host
+            for cluster in clusters
+            if cluster["name"] == "headrace"
+            for host in cluster["host_statuses"]
+            if _address(host["address"]["socket_address"]) == address
+        ]
+        (number,) = [stat["value"] for stat in host["stats"] if stat["name"] == "rq_active"]
+        return int(number)
+
     async def post(self, path: str) -> None:
         """Tell it something at its admin port."""
         async with self.admin.post(path) as response:
@@ -192,6 +206,10 @@ async def _process(folder):
         transport.close()
         _kill(process)
         await process.wait()
+
+
+def _address(socket_address: dict) -> str:
+    return f"{socket_address['address']}:{socket_address['port_value']}"
 
 
 def _kill(process) -> None:

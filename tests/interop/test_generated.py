@@ -2,7 +2,10 @@
 
 import filecmp
 import hashlib
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 from tests.interop.clients import ROOT
 
@@ -12,7 +15,8 @@ CLIENTS = ROOT / "clients"
 def test_grpclib_is_fresh(tmp_path):
     """The committed files are what its script makes."""
     folder = CLIENTS / "python-grpclib"
-    subprocess.run([folder / "generate.sh", tmp_path], check=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run([folder / "generate.sh", tmp_path], env=os.environ | {"PATH": path}, check=True)
     made = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.py*"))
     committed = [p for p in (folder / "headrace").rglob("*.py*") if "__pycache__" not in p.parts]
     assert sorted(path.relative_to(folder) for path in committed) == made
