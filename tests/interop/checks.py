@@ -160,9 +160,9 @@ def problems_of_log(calls: list[dict[str, Any]], step: Step, num_tries: int) -> 
         f"the server has logged {call}"
         for call in calls
         if call["code"] not in step.logs.codes
-        or call.get("reason") != step.logs.reason
+        or call.get("reason") != step.sees.reason
         or not (step.logs.tokens_below is None or call["output_tokens"] < step.logs.tokens_below)
     ]
-    if len(calls) != step.num_calls * (num_tries if step.logs.is_tried_again else 1):
+    if len(calls) != step.num_calls * (num_tries if step.sees.retry else 1):
         problems.append(f"the server has seen {len(calls)} calls")
     return problems

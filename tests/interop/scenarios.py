@@ -11,8 +11,6 @@ from typing import Any, Literal
 import yaml
 
 HERE = Path(__file__).parent
-# By Envoy, whether or not there is a time to wait.
-_SENT_AGAIN = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
 
 
 @dataclass(frozen=True)
@@ -42,24 +40,24 @@ class Logs:
 
     Args:
         codes: one of which it has.
-        reason: that of the error.
-        is_tried_again: whether some routes make it several times.
         tokens_below: it has stopped before so many.
     """
 
     codes: tuple[str, ...]
-    reason: str | None
-    is_tried_again: bool
     tokens_below: int | None = None
 
 
 @dataclass(frozen=True)
 class Step:
-    """A line for the runner, and what comes of it; without `logs` there is no line in the log."""
+    """A line for the runner, and what comes of it.
+
+    Without `logs` there is no line in the log, or with `has_any_log` there may be any.
+    """
 
     send: dict[str, Any]
     sees: Sees
     logs: Logs | None
+    has_any_log: bool
     opened: int
     sent_below: int | None
     is_full: bool
@@ -96,7 +94,7 @@ def _step(
     *,
     send: dict[str, Any],
     sees: dict[str, Any],
-    logs: dict[str, Any] | Literal["none"] = {},  # noqa: B006  # it is not changed
+    logs: dict[str, Any] | Literal["none", "any"] = {},  # noqa: B006  # it is not changed
     opened: int = 0,
     sent_below: int | None = None,
     meanwhile: Literal["full"] | None = None,
@@ -104,27 +102,21 @@ def _step(
     return Step(
         send=_written_out(send),
         sees=Sees(**sees),
-        logs=None if logs == "none" else _logs(Sees(**sees), **logs),
+        logs=_logs(sees["code"], **logs) if isinstance(logs, dict) else None,
+        has_any_log=logs == "any",
         opened=opened,
         sent_below=sent_below,
         is_full=meanwhile == "full",
     )
 
 
-def _logs(
-    sees: Sees,
-    code: str | None = None,
-    reason: str | None = None,
-    tokens_below: int | None = None,
-) -> Logs:
-    if code is not None:  # the server has another view, also of what may be sent again
-        return Logs((code,), reason, sees.code in _SENT_AGAIN, tokens_below)
-    codes = (sees.code,)
-    if sees.code == "DEADLINE_EXCEEDED":
+def _logs(seen_code: str, tokens_below: int | None = None) -> Logs:
+    codes = (seen_code,)
+    if seen_code == "DEADLINE_EXCEEDED":
         # The client gives up at its own deadline. The server learns of that as a cancellation, and
         # only by its own clock, which began when the call arrived, that it is the deadline.
-        codes = (sees.code, "CANCELLED")
-    return Logs(codes, sees.reason, sees.retry, tokens_below)
+        codes = (seen_code, "CANCELLED")
+    return Logs(codes, tokens_below)
 
 
 def _written_out(value: Any) -> Any:
