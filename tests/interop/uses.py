@@ -27,6 +27,7 @@ _NUM_TOKENS = 150
 _NUM_LONG_TOKENS = 400
 _LONG = ("--max-tokens", _NUM_LONG_TOKENS, _PROMPT)
 _KEY = {"HEADRACE_API_KEY": API_KEY}
+_FLAGS = ["target", "tls", "ca-certs", "certfile", "keyfile", "api-key", "max-tokens", "timeout"]
 _RETRY = r"; retry in \d+\.\d s"
 
 
@@ -120,6 +121,15 @@ async def _misuse(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
     return problems
 
 
+async def _help(client: Client, grounds: Mapping[str, Ground]) -> list[str]:
+    async with started(client, grounds["program"].way, "--help") as program:
+        status = await program.end()
+    # Go's library writes it to stderr, and with one hyphen; all else is what it says.
+    told = program.stdout or program.stderr
+    problems = [f"it does not tell of -{flag}" for flag in _FLAGS if f"-{flag}" not in told]
+    return problems + _problems(program, status, 0, None, None)
+
+
 USES = (
     Use("program: answer", "prints the answer piece by piece and ends with status 0", _answer),
     Use("program: wrong key", "says so in one line and ends with status 1", _wrong_key),
@@ -127,6 +137,7 @@ USES = (
     Use("program: deadline", "says so when --timeout has passed", _deadline),
     Use("program: Ctrl-C", "cancels the call at the server and ends with status 130", _interrupt),
     Use("program: misuse", "says so and ends with status 2", _misuse),
+    Use("program: help", "tells of all flags and ends with status 0", _help),
 )
 
 

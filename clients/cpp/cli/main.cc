@@ -1,7 +1,9 @@
 // Asks a server one question and prints the answer as it is made.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <string_view>
 
 #include "flags.h"
 #include "headrace/client.h"
@@ -80,6 +82,10 @@ int run(const Command& command) {
 
 int main(int argc, char** argv) {
   using namespace headrace::cli;
+  if (std::find(argv + 1, argv + argc, std::string_view("--help")) != argv + argc) {
+    std::cout << kUsageLine;
+    return 0;
+  }
   hold_interrupts();
   try {
     return run(parse_command(argc, argv));

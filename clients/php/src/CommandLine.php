@@ -59,6 +59,11 @@ final class CommandLine
      */
     public static function run(array $arguments): int
     {
+        if (in_array('--help', $arguments, true)) {
+            fwrite(STDOUT, self::USAGE . "\n");
+
+            return 0;
+        }
         try {
             $wish = self::parse($arguments, (string) getenv('HEADRACE_API_KEY'));
             $stream = $wish->client()->generate($wish->request());
